@@ -1,0 +1,42 @@
+// Runs what is ready, in the order in which it became so.
+#include "kvstore/async/loop.h"
+
+#include <utility>
+
+namespace cairn::kv {
+
+void Loop::Post(std::function<void()> call) {
+  {
+    const std::lock_guard lock(mutex_);
+    posted_.push_back(std::move(call));
+  }
+  if (notify_) notify_();
+}
+
+void Loop::RunReady() {
+  do {
+    while (!ready_.empty()) {
+      const std::coroutine_handle<> next = ready_.front();
+      ready_.pop_front();
+      next.resume();
+    }
+  } while (TakePosted() || !ready_.empty());
+}
+
+bool Loop::HasWork() {
+  if (!ready_.empty()) return true;
+  const std::lock_guard lock(mutex_);
+  return !posted_.empty();
+}
+
+bool Loop::TakePosted() {
+  std::vector<std::function<void()>> calls;
+  {
+    const std::lock_guard lock(mutex_);
+    calls.swap(posted_);
+  }
+  for (std::function<void()>& call : calls) call();
+  return !calls.empty();
+}
+
+}  // namespace cairn::kv

@@ -1,0 +1,15 @@
+// Prints a failed check and aborts.
+#include "kvstore/base/check.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace cairn::kv {
+
+void CheckFailed(const char* file, int line, const char* condition) {
+  std::fprintf(stderr, "%s:%d: check failed: %s\n", file, line, condition);
+  std::fflush(stderr);
+  std::abort();
+}
+
+}  // namespace cairn::kv
