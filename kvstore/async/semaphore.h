@@ -50,7 +50,9 @@ class Semaphore {
       owner_.free_ -= units_;
       return true;
     }
-    void await_suspend(std::coroutine_handle<> waiter) { owner_.waiters_.push_back({waiter, units_}); }
+    void await_suspend(std::coroutine_handle<> waiter) {
+      owner_.waiters_.push_back({waiter, units_});
+    }
     Permit await_resume() { return {&owner_, units_}; }
 
    private:

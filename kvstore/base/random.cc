@@ -1,4 +1,4 @@
-// xoshiro256** and the draws built on it.
+// The generator xoshiro256** with the draws built on it.
 #include "kvstore/base/random.h"
 
 #include <algorithm>

@@ -22,7 +22,7 @@ namespace cairn::kv {
 
 struct NamespaceOptions {
   std::string name;         // 1 to 128 bytes.
-  std::string fingerprint;  // Of the layout; up to 4 KiB of text. Another one is another namespace id.
+  std::string fingerprint;  // Of the layout; up to 4 KiB of text. Part of the namespace id.
   uint8_t data_shards = 10;
   uint8_t parity_shards = 2;
   uint32_t run_blocks = kRunBlocksDefault;  // 1..kStripeBlocksMax.

@@ -64,7 +64,7 @@ class SegmentLog {
   virtual ~SegmentLog() = default;
 
   // Formats an empty target, or opens a formatted one and replays what its metadata missed.
-  // kConflict: formatted by an unknown or older version (the message says which versions are known).
+  // kConflict: formatted by an unknown or older version (the message says which are known).
   // kCorrupt: a superblock that is neither blank nor whole. Nothing is written in either case.
   // Everything passed in must outlive the result.
   struct Parts {
@@ -82,11 +82,11 @@ class SegmentLog {
   // Appends shard `index` of the stripe that `manifest` describes. `payload` is shard_size bytes in
   // sector-aligned memory, the caller's until the task is done. Done means: written, and covered by
   // the shard table (ack kCached); a Sync makes it durable. kNoSpace when no segment is free: the
-  // caller frees some. A second append of the same stripe and index is a success that writes nothing.
+  // caller frees some. A second append of the same stripe and index writes nothing and succeeds.
   virtual Task<Status> Append(const Manifest& manifest, ShardIndex index, ByteSpan payload) = 0;
 
   // Reads bytes [offset, offset + into.size()) of the shard's payload: sector-aligned offset, size
-  // and memory. With `checksum`, the first `checked_size` bytes must have that XXH3-64: else kCorrupt.
+  // and memory. With `checksum`, the first `checked_size` bytes must have that XXH3-64.
   // kNotFound when this target does not hold the shard (any more). Lands in `into` without a copy.
   struct Range {
     StripeId stripe;

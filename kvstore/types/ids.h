@@ -43,7 +43,7 @@ struct StripeId : Id128 {
   auto operator<=>(const StripeId&) const = default;
 };
 
-// Random, drawn when the target is formatted and kept in its superblock. A replaced disk has another.
+// Random, drawn when the target is formatted and kept in its superblock: a new disk has another.
 struct TargetId {
   uint64_t value = 0;
   auto operator<=>(const TargetId&) const = default;
