@@ -26,6 +26,10 @@ class Event {
     for (const std::coroutine_handle<> waiter : std::exchange(waiters_, {})) loop_.Wake(waiter);
   }
 
+  // Takes `waiter` off the list, for one that waits for more than one thing. False when it is not
+  // there: then Set has woken it already.
+  bool Forget(std::coroutine_handle<> waiter) { return std::erase(waiters_, waiter) > 0; }
+
   bool await_ready() const { return set_; }
   void await_suspend(std::coroutine_handle<> waiter) { waiters_.push_back(waiter); }
   void await_resume() const {}
