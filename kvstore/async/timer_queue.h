@@ -14,7 +14,7 @@
 
 namespace cairn::kv {
 
-// Ordered by time; calls of one instant run in the order in which they were added. Loop thread only.
+// Ordered by time; calls of one instant run in the order they were added. Loop thread only.
 class TimerQueue {
  public:
   struct Key {

@@ -41,7 +41,7 @@ class SimClock final : public kv::Clock {
   // Somebody sets the calendar; the steady clock does not notice.
   void SetUnix(kv::UnixMillis unix_now) { unix_at_zero_ = unix_now.value - now_.nanos / 1'000'000; }
 
-  // For the other simulated parts: runs `call` in the Step that reaches `at` (now, if that is past).
+  // Runs the world until `task` is done, and gives its result. A task that waits for ever fails a
   void At(kv::Instant at, std::function<void()> call);
 
   void Note(TraceKind kind, uint64_t id, uint64_t first, uint64_t second) {

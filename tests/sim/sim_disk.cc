@@ -205,7 +205,8 @@ bool SimDisk::Draw(uint32_t chance) {
 
 // The device moves bytes one operation after the other; latencies overlap.
 kv::Instant SimDisk::DoneAt(kv::Nanos latency, uint64_t size) {
-  const auto transfer = static_cast<int64_t>(size * 1'000 / (options_.bytes_per_second / 1'000'000));
+  const uint64_t bytes_per_micro = options_.bytes_per_second / 1'000'000;
+  const auto transfer = static_cast<int64_t>(size * 1'000 / bytes_per_micro);
   busy_until_ = std::max(busy_until_, clock_.Now()) + kv::Nanos{transfer};
   const int64_t jitter = static_cast<int64_t>(random_.Below(100));  // Up to twice the latency.
   kv::Nanos spent{latency.value + latency.value * jitter / 100};
