@@ -52,7 +52,10 @@ class GgufFile {
 
   // kNotFound, kUnavailable (cannot be read), kCorrupt, or kInvalid (a tensor type that we do not
   // compute with, named). The result owns the mapping; all views die with it.
+  // The file must not shrink while it is mapped.
   static kv::Result<std::unique_ptr<GgufFile>> Open(const std::string& path);
+  // The same for a file held in memory, which the result owns.
+  static kv::Result<std::unique_ptr<GgufFile>> Parse(std::vector<uint8_t> bytes);
 
   // Metadata by key. kNotFound when absent, kInvalid when it is of another type. Integers of any
   // width convert when they fit.
