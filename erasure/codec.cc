@@ -22,18 +22,6 @@ constexpr Store StoreFor(size_t size) {
   return size >= kStreamingSizeMin ? Store::kStreaming : Store::kCached;
 }
 
-const KernelTable& TableOf(Kernel kernel) {
-  switch (kernel) {
-#if defined(__x86_64__)
-    case Kernel::kAvx2: return kAvx2Kernel;
-    case Kernel::kGfni: return kGfniKernel;
-#elif defined(__aarch64__)
-    case Kernel::kNeon: return kNeonKernel;
-#endif
-    default: return kPortableKernel;
-  }
-}
-
 bool IsValid(const Shape& shape) {
   if (shape.data_shards < 1 || shape.data_shards > kDataShardsMax) return false;
   switch (shape.code) {

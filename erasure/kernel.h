@@ -21,6 +21,8 @@ struct Work {
   Store store = Store::kCached;
 };
 
+enum class Kernel : uint8_t;  // erasure/codec.h
+
 struct KernelTable {
   // outputs[0] = sum of the sources. One output.
   void (*sum)(const Work& work);
@@ -29,6 +31,9 @@ struct KernelTable {
   // outputs[r] = sum of factors[r * source_count + i] * sources[i]. 1 to 8 outputs.
   void (*dot)(const Work& work, const uint8_t* factors);
 };
+
+// `kernel` is one of AvailableKernels().
+const KernelTable& TableOf(Kernel kernel);
 
 extern const KernelTable kPortableKernel;
 #if defined(__x86_64__)

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "erasure/codec.h"
+#include "erasure/kernel.h"
 
 namespace cairn::erasure {
 
@@ -31,6 +32,18 @@ std::span<const Kernel> AvailableKernels() {
     return found;
   }();
   return kernels;
+}
+
+const KernelTable& TableOf(Kernel kernel) {
+  switch (kernel) {
+#if defined(__x86_64__)
+    case Kernel::kAvx2: return kAvx2Kernel;
+    case Kernel::kGfni: return kGfniKernel;
+#elif defined(__aarch64__)
+    case Kernel::kNeon: return kNeonKernel;
+#endif
+    default: return kPortableKernel;
+  }
 }
 
 }  // namespace cairn::erasure
