@@ -1,4 +1,4 @@
-// Every kernel this processor has writes the portable kernel's bytes, at every length and alignment.
+// Every kernel this processor has writes the bytes of the portable one, whatever length and place.
 #include "erasure/kernel.h"
 
 #include <gtest/gtest.h>

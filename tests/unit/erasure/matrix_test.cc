@@ -49,9 +49,12 @@ TEST(Matrix, FirstRowIsOnes) {
 TEST(Matrix, FactorsNeverChange) {
   EXPECT_EQ(RowOf(CodeId::kPQ, 1, 12),
             (std::vector<uint8_t>{1, 2, 4, 8, 16, 32, 64, 128, 29, 58, 116, 232}));
-  EXPECT_EQ(RowOf(CodeId::kCauchy, 1, 10), (std::vector<uint8_t>{236, 109, 80, 56, 87, 97, 139, 45, 209, 113}));
-  EXPECT_EQ(RowOf(CodeId::kCauchy, 2, 10), (std::vector<uint8_t>{115, 163, 217, 198, 89, 8, 193, 173, 63, 149}));
-  EXPECT_EQ(RowOf(CodeId::kCauchy, 3, 10), (std::vector<uint8_t>{242, 74, 43, 181, 130, 117, 251, 161, 223, 32}));
+  EXPECT_EQ(RowOf(CodeId::kCauchy, 1, 10),
+            (std::vector<uint8_t>{236, 109, 80, 56, 87, 97, 139, 45, 209, 113}));
+  EXPECT_EQ(RowOf(CodeId::kCauchy, 2, 10),
+            (std::vector<uint8_t>{115, 163, 217, 198, 89, 8, 193, 173, 63, 149}));
+  EXPECT_EQ(RowOf(CodeId::kCauchy, 3, 10),
+            (std::vector<uint8_t>{242, 74, 43, 181, 130, 117, 251, 161, 223, 32}));
 }
 
 // A systematic code is MDS if and only if every square part of its parity rows is invertible.
