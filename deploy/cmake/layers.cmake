@@ -12,7 +12,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(cairn_flags INTERFACE -Wno-sign-conversion -Wno-gnu-zero-variadic-macro-arguments)
 endif()
 if(CAIRN_SANITIZE)
-  target_compile_options(cairn_flags INTERFACE -fsanitize=${CAIRN_SANITIZE} -fno-sanitize-recover=all)
+  # The vptr check needs run-time types, which product code does not have.
+  target_compile_options(cairn_flags INTERFACE -fsanitize=${CAIRN_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all)
   target_link_options(cairn_flags INTERFACE -fsanitize=${CAIRN_SANITIZE})
 endif()
 

@@ -30,7 +30,7 @@ class SimClock final : public kv::Clock {
   void RunUntilIdle();
   // Everything due until then happens, and then it is `at`.
   void RunUntil(kv::Instant at);
-  // Runs the world until `task` is done, and gives its result. A task that waits forever fails a
+  // Runs the world until `task` is done, and gives its result. A task that waits for ever fails a
   // check: the simulation has found a hang.
   template <typename T>
   T Await(kv::Task<T> task) {
@@ -41,7 +41,7 @@ class SimClock final : public kv::Clock {
   // Somebody sets the calendar; the steady clock does not notice.
   void SetUnix(kv::UnixMillis unix_now) { unix_at_zero_ = unix_now.value - now_.nanos / 1'000'000; }
 
-  // Runs the world until `task` is done, and gives its result. A task that waits for ever fails a
+  // For the other simulated parts: runs `call` in the Step that reaches `at`, now if it is past.
   void At(kv::Instant at, std::function<void()> call);
 
   void Note(TraceKind kind, uint64_t id, uint64_t first, uint64_t second) {

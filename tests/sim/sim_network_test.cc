@@ -1,0 +1,131 @@
+// The simulated network loses, delays and repeats only what it was told to.
+#include "tests/sim/sim_network.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/status_matchers.h"
+
+namespace cairn::sim {
+namespace {
+
+using kv::Bytes;
+using kv::Code;
+using kv::Millis;
+using kv::NodeId;
+using kv::Result;
+using kv::Seconds;
+using kv::Task;
+using testing::HasCode;
+using testing::IsOk;
+
+constexpr NodeId kClient{1};
+constexpr NodeId kServer{2};
+
+class SimNetworkTest : public ::testing::Test {
+ protected:
+  void SetUp() override { Serve(); }
+  void Serve() {
+    network_.node(kServer).Serve([this](NodeId source, Bytes request) {
+      return Echo(source, std::move(request));
+    });
+  }
+  Task<Bytes> Echo(NodeId source, Bytes request) {
+    EXPECT_EQ(source, kClient);
+    requests_.emplace_back(kv::AsText(request.span()));
+    co_await clock_.SleepUntil(clock_.Now() + Millis(1), nullptr);
+    co_return request;
+  }
+  Task<Result<Bytes>> Start(const std::string& text) {
+    return network_.node(kClient).Call(kServer, Bytes::CopyOf(kv::AsBytes(text)),
+                                       clock_.Now() + Seconds(1));
+  }
+  Result<Bytes> Call(const std::string& text) { return clock_.Await(Start(text)); }
+
+  kv::Loop loop_;
+  SimClock clock_{loop_};
+  SimNetwork network_{loop_, clock_, 5};
+  std::vector<std::string> requests_;
+};
+
+TEST_F(SimNetworkTest, EchoesARequest) {
+  const Result<Bytes> answer = Call("hello");
+  ASSERT_THAT(answer, IsOk());
+  EXPECT_EQ(kv::AsText(answer.value().span()), "hello");
+}
+
+TEST_F(SimNetworkTest, KeepsTheOrderOfALinkUnlessToldToReorder) {
+  std::vector<std::string> sent;
+  std::vector<Task<Result<Bytes>>> calls;
+  for (int i = 0; i < 20; ++i) {
+    sent.push_back(std::to_string(i));
+    calls.push_back(Start(sent.back()));
+  }
+  clock_.RunUntilIdle();
+  EXPECT_EQ(requests_, sent);
+  for (Task<Result<Bytes>>& call : calls) EXPECT_THAT(call.Take(), IsOk());
+
+  network_.SetLinks({.reorder = 500'000});
+  requests_.clear();
+  calls.clear();
+  for (const std::string& text : sent) calls.push_back(Start(text));
+  clock_.RunUntilIdle();
+  EXPECT_EQ(requests_.size(), sent.size());
+  EXPECT_NE(requests_, sent);
+  for (Task<Result<Bytes>>& call : calls) EXPECT_THAT(call.Take(), IsOk());
+}
+
+TEST_F(SimNetworkTest, ACutInEitherDirectionEndsInTheDeadline) {
+  network_.Cut(kServer, kClient);
+  EXPECT_THAT(Call("one"), HasCode(Code::kDeadline));
+  EXPECT_EQ(requests_.size(), 1u);  // It was heard, and the answer was not.
+  network_.HealAll();
+  network_.Cut(kClient, kServer);
+  EXPECT_THAT(Call("two"), HasCode(Code::kDeadline));
+  EXPECT_EQ(requests_.size(), 1u);
+  network_.Heal(kClient, kServer);
+  EXPECT_THAT(Call("three"), IsOk());
+  network_.Isolate(kServer);
+  EXPECT_THAT(Call("four"), HasCode(Code::kDeadline));
+}
+
+TEST_F(SimNetworkTest, RepeatsAndLosesByChance) {
+  network_.SetLinks({.loss = 300'000, .repeat = 300'000});
+  int answered = 0;
+  for (int i = 0; i < 50; ++i) {
+    if (Call("x").ok()) ++answered;
+  }
+  EXPECT_GT(answered, 10);
+  EXPECT_LT(answered, 45);
+  EXPECT_GT(static_cast<int>(requests_.size()), answered);
+}
+
+TEST_F(SimNetworkTest, ACrashedNodeRefusesAndItsLateAnswersAreNotSent) {
+  Task<Result<Bytes>> interrupted = Start("before");
+  clock_.RunUntil([this] { return !requests_.empty(); });
+  network_.Crash(kServer);
+  EXPECT_THAT(Call("down"), HasCode(Code::kUnavailable));
+  clock_.RunUntilIdle();
+  EXPECT_THAT(interrupted.Take(), HasCode(Code::kDeadline));
+  Serve();
+  EXPECT_THAT(Call("after"), IsOk());
+}
+
+TEST_F(SimNetworkTest, ACrashedCallerIsToldAtOnce) {
+  Task<Result<Bytes>> call = Start("x");
+  network_.Crash(kClient);
+  loop_.RunReady();
+  EXPECT_THAT(call.Take(), HasCode(Code::kUnavailable));
+  clock_.RunUntilIdle();
+}
+
+TEST_F(SimNetworkTest, RefusesWhatIsTooLarge) {
+  EXPECT_THAT(clock_.Await(network_.node(kClient).Call(kServer, Bytes(kv::kMessageSizeMax + 1),
+                                                       clock_.Now() + Seconds(1))),
+              HasCode(Code::kInvalid));
+}
+
+}  // namespace
+}  // namespace cairn::sim
