@@ -1,0 +1,98 @@
+// What the store's policy model must do at its borders: hold all, hold by LRU, and expire.
+#include "tools/cachesim/store_policy.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/status_matchers.h"
+#include "tests/unit/planner/naive_caches.h"
+#include "tools/cachesim/lru_curve.h"
+#include "tools/cachesim/ttl_curve.h"
+
+namespace cairn::tools {
+namespace {
+
+using testing::HasCode;
+
+constexpr uint64_t kBlockTokens = 16;
+
+StorePolicyOptions Options(uint64_t capacity_blocks, int64_t ttl_ms) {
+  // One byte per token, one shard, no parity: blocks of 16 bytes, so that capacity counts blocks.
+  return {.capacity_bytes = capacity_blocks * kBlockTokens,
+          .segment_bytes = 32 * kBlockTokens,
+          .block_tokens = kBlockTokens,
+          .bytes_per_token = 1,
+          .run_blocks = 4,
+          .data_shards = 1,
+          .parity_shards = 0,
+          .shard_bytes_min = 1,
+          .record_bytes = 1,
+          .watermark = 1,
+          .rewrite_share_max = 0.5,
+          .classes = {{.name = "agent", .ttl_ms = ttl_ms, .refresh_on_hit = true}}};
+}
+
+StorePolicyCounts Replay(const std::vector<NaiveRequest>& trace,
+                         const StorePolicyOptions& options) {
+  StorePolicy policy = StorePolicy::Create(options).value();
+  for (const NaiveRequest& request : trace) policy.Add(request.access(), 0);
+  EXPECT_LE(policy.used_bytes(), static_cast<double>(options.capacity_bytes));
+  return policy.counts();
+}
+
+TEST(StorePolicy, IsIdealWhenNothingMustGo) {
+  const auto trace = RandomTrace(5, kBlockTokens, 400);
+  LruCurve curve(kBlockTokens);
+  for (const NaiveRequest& request : trace) curve.Add(request.access());
+  const StorePolicyCounts counts = Replay(trace, Options(1'000'000, 1'000'000'000));
+  EXPECT_DOUBLE_EQ(counts.HitRate(), curve.IdealHitRate());
+  EXPECT_EQ(counts.stripes_evicted, 0u);
+  EXPECT_DOUBLE_EQ(counts.WriteAmplification(), 1);
+}
+
+TEST(StorePolicy, FollowsTheTtlWhenOnlyTimeBounds) {
+  auto options = Options(1'000'000, 30'000);
+  options.run_blocks = 1;  // Then each block expires alone, as in the TTL curve.
+  const auto trace = RandomTrace(6, kBlockTokens, 400);
+  EXPECT_NEAR(Replay(trace, options).HitRate(),
+              NaiveTtl(trace, kBlockTokens, 30'000, NaiveTtlKind::kRefreshed), 1e-12);
+  options.classes[0].refresh_on_hit = false;
+  EXPECT_NEAR(Replay(trace, options).HitRate(),
+              NaiveTtl(trace, kBlockTokens, 30'000, NaiveTtlKind::kFixed), 1e-12);
+}
+
+TEST(StorePolicy, StaysNearLruWhenCapacityBounds) {
+  const auto trace = RandomTrace(7, kBlockTokens, 3'000);
+  for (const size_t capacity : {800, 1'600, 3'200}) {
+    const StorePolicyCounts counts = Replay(trace, Options(capacity, 1'000'000'000));
+    EXPECT_NEAR(counts.HitRate(), NaiveLru(trace, kBlockTokens, capacity), 0.06) << capacity;
+    EXPECT_GT(counts.stripes_evicted, 0u);
+    EXPECT_LT(counts.WriteAmplification(), 2.0);  // Half of a segment at most is written again.
+  }
+}
+
+TEST(StorePolicy, PaysForParityAndForNarrowStripes) {
+  auto options = Options(1'000'000, 1'000'000'000);
+  options.data_shards = 10;
+  options.parity_shards = 2;
+  options.shard_bytes_min = 4 * kBlockTokens;  // A run of 4 blocks fills one shard only.
+  const std::vector<NaiveRequest> trace = {{0, 64, {1, 2, 3, 4}}};
+  EXPECT_DOUBLE_EQ(Replay(trace, options).bytes_written,
+                   64 * 3);  // One shard and two copies of it.
+  options.shard_bytes_min = 1;
+  options.record_bytes = 16;
+  EXPECT_DOUBLE_EQ(Replay(trace, options).bytes_written, 12 * 16);  // 6.4 bytes padded to a record.
+}
+
+TEST(StorePolicy, RefusesImpossibleOptions) {
+  auto options = Options(32, 1'000);
+  EXPECT_THAT(StorePolicy::Create(options), HasCode(kv::Code::kInvalid));  // One segment.
+  options = Options(1'000, 1'000);
+  options.rewrite_share_max = 1;
+  EXPECT_THAT(StorePolicy::Create(options), HasCode(kv::Code::kInvalid));
+  options = Options(1'000, 1'000);
+  options.classes.clear();
+  EXPECT_THAT(StorePolicy::Create(options), HasCode(kv::Code::kInvalid));
+}
+
+}  // namespace
+}  // namespace cairn::tools

@@ -1,0 +1,49 @@
+// The hit rate of a cache bounded by time to live only, for many TTLs in one pass.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tools/cachesim/access.h"
+#include "tools/cachesim/block_table.h"
+
+namespace cairn::tools {
+
+// Refreshed: a block lives for the TTL after its last use. Fixed: after it was written; a use does
+// not prolong it, and a block still resident is not rewritten.
+class TtlCurve {
+ public:
+  // Ascending, in milliseconds. Time may not run backwards: earlier times count as the latest one.
+  TtlCurve(uint64_t block_tokens, std::vector<int64_t> ttls_ms);
+
+  void Add(const Access& access);
+
+  const std::vector<int64_t>& ttls_ms() const { return ttls_ms_; }
+  double HitRateRefreshed(size_t ttl_index) const;
+  double HitRateFixed(size_t ttl_index) const;
+  // By Little's law, for each request per second: the mean number of tokens resident in a steady
+  // state with refreshed TTLs. The last use of a block counts with its whole TTL.
+  double ResidentTokensPerRate(size_t ttl_index) const;
+
+ private:
+  void AddRefreshed(const Access& access, int64_t now_ms);
+  void AddFixed(size_t ttl_index, const Access& access, int64_t now_ms);
+
+  const uint64_t block_tokens_;
+  const std::vector<int64_t> ttls_ms_;
+  BlockTable table_;
+  std::vector<uint32_t> indexes_;
+  int64_t start_ms_ = 0;
+  int64_t latest_ms_ = 0;
+  std::vector<int64_t> last_use_ms_;               // By block; kNever before the first.
+  std::vector<std::vector<uint32_t>> written_ms_;  // By TTL, then block: since start_ms_, plus 1.
+  std::vector<uint64_t> refreshed_tokens_;         // By the smallest TTL that hits.
+  std::vector<uint64_t> fixed_tokens_;             // By TTL.
+  std::vector<uint64_t> gap_tokens_;       // Tokens whose gap fits this TTL and none smaller.
+  std::vector<double> gap_token_seconds_;  // The same, times the gap.
+  uint64_t requests_ = 0;
+  uint64_t input_tokens_ = 0;
+  uint64_t touched_tokens_ = 0;
+};
+
+}  // namespace cairn::tools
