@@ -22,8 +22,8 @@ class PrefixChain {
   // `block_tokens` is at least 1.
   explicit PrefixChain(uint32_t block_tokens);
 
-  // Appends ids for the blocks that `tokens` (the whole sequence so far) has filled since last time.
-  // Tokens that were given before must not have changed.
+  // Appends ids for the blocks that `tokens` (the whole sequence so far) has filled since last
+  // time. Tokens that were given before must not have changed.
   void Extend(std::span<const TokenId> tokens);
 
   const std::vector<kv::BlockId>& ids() const { return ids_; }

@@ -24,8 +24,8 @@ struct BatchShare {
 // while its prompt is computed, 0 when it waits for something else.
 //
 // Sequences that decode come first, so that a long prompt delays nobody by more than one step; what
-// is left of the budget goes to prompts in the order given, in chunks. With more sequences than fit,
-// the first ones win: the caller rotates those that decode.
+// is left of the budget goes to prompts in the order given, in chunks. With more sequences than
+// fit, the first ones win: the caller rotates them.
 std::vector<BatchShare> PlanStep(std::span<const uint32_t> pending, const BatchLimits& limits);
 
 }  // namespace cairn::engine

@@ -17,9 +17,9 @@ class Sampler {
   // `seed` is used where params.seed is absent.
   Sampler(const SamplingParams& params, uint64_t seed);
 
-  // Temperature 0: the largest logit, the lowest id among equals. Else softmax(logits / temperature),
-  // cut to the smallest set of likeliest tokens whose probability reaches top_p (Holtzman et al.,
-  // 2019), and one draw. NaN logits are never chosen unless all are.
+  // Temperature 0: the largest logit, the lowest id among equals. Else softmax(logits /
+  // temperature), cut to the smallest set of likeliest tokens whose probability reaches top_p
+  // (Holtzman et al., 2019), and one draw. NaN logits are never chosen unless all are.
   TokenId Sample(std::span<const float> logits);
 
  private:

@@ -1,4 +1,4 @@
-// The engine's only way to the store: loads prefixes into KV blocks, and saves blocks that are full.
+// The engine's only way to the store: loads prefixes into KV blocks, saves blocks that are full.
 //
 // All calls are made on the engine's thread; completions come on the store's thread through the
 // callbacks, which must only hand over to the engine's thread. The pool's memory is read and

@@ -1,4 +1,4 @@
-// A model whose answers depend on every KV byte it should have: wrong or missing KV changes the text.
+// A model whose answers depend on all KV it should have: wrong or missing KV changes the text.
 #pragma once
 
 #include <algorithm>

@@ -17,7 +17,8 @@ std::string Naive(const std::string& text, const std::vector<std::string>& stops
 
 TEST(StopMatcher, EqualsASearchOverTheWholeTextHoweverItIsCut) {
   const std::vector<std::string> stops = {"aab", "END", "b\n"};
-  for (const std::string text : {"aaaab rest", "no stop here", "EN", "ENEND", "aab", "xb\ny", "aa"}) {
+  for (const std::string text :
+       {"aaaab rest", "no stop here", "EN", "ENEND", "aab", "xb\ny", "aa"}) {
     for (size_t first = 0; first <= text.size(); ++first) {
       for (size_t second = first; second <= text.size(); ++second) {
         StopMatcher matcher(stops);

@@ -56,7 +56,8 @@ class Bench {
     if (core_) Run();
     options.context_tokens_max = kContext;
     options.post = [this](std::function<void()> call) { posted_.push_back(std::move(call)); };
-    core_ = std::make_unique<EngineCore>(EngineCore::Parts{backend, codec_, store, clock_}, options);
+    const EngineCore::Parts parts{backend, codec_, store, clock_};
+    core_ = std::make_unique<EngineCore>(parts, options);
   }
 
   std::shared_ptr<Answer> Start(const std::string& prompt, uint32_t tokens_max = 40,
