@@ -16,7 +16,6 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
 TtlCurve::TtlCurve(uint64_t block_tokens, std::vector<int64_t> ttls_ms)
     : block_tokens_(block_tokens),
       ttls_ms_(std::move(ttls_ms)),
-      written_ms_(ttls_ms_.size()),
       refreshed_tokens_(ttls_ms_.size() + 1),
       fixed_tokens_(ttls_ms_.size()),
       gap_tokens_(ttls_ms_.size() + 1),
@@ -30,7 +29,7 @@ void TtlCurve::Add(const Access& access) {
   table_.Intern(access.blocks, indexes_);
   last_use_ms_.resize(table_.size(), kNever);
   AddRefreshed(access, latest_ms_);
-  for (size_t ttl = 0; ttl < ttls_ms_.size(); ++ttl) AddFixed(ttl, access, latest_ms_);
+  AddFixed(access, latest_ms_);
   ++requests_;
   input_tokens_ += access.input_tokens;
 }
@@ -57,20 +56,23 @@ void TtlCurve::AddRefreshed(const Access& access, int64_t now_ms) {
   }
 }
 
-void TtlCurve::AddFixed(size_t ttl_index, const Access& access, int64_t now_ms) {
-  std::vector<uint32_t>& written = written_ms_[ttl_index];
-  written.resize(table_.size());
-  const auto now = static_cast<uint32_t>(now_ms - start_ms_ + 1);
-  const int64_t ttl_ms = ttls_ms_[ttl_index];
-  bool leading = true;
-  uint64_t hit_blocks = 0;
-  for (const uint32_t index : indexes_) {
-    const bool resident = written[index] != 0 && int64_t{now} - int64_t{written[index]} <= ttl_ms;
-    leading = leading && resident;
-    if (leading) ++hit_blocks;
-    if (!resident) written[index] = now;
+void TtlCurve::AddFixed(const Access& access, int64_t now_ms) {
+  const size_t ttls = ttls_ms_.size();
+  written_ms_.resize(table_.size() * ttls);
+  hit_blocks_.assign(ttls, 0);
+  const auto now = static_cast<uint32_t>(std::min<int64_t>(now_ms - start_ms_ + 1, UINT32_MAX));
+  for (size_t i = 0; i < indexes_.size(); ++i) {
+    uint32_t* written = &written_ms_[indexes_[i] * ttls];
+    for (size_t ttl = 0; ttl < ttls; ++ttl) {
+      const bool resident =
+          written[ttl] != 0 && int64_t{now} - int64_t{written[ttl]} <= ttls_ms_[ttl];
+      if (resident && hit_blocks_[ttl] == i) ++hit_blocks_[ttl];  // The leading run goes on.
+      if (!resident) written[ttl] = now;
+    }
   }
-  fixed_tokens_[ttl_index] += TokensInBlocks(hit_blocks, block_tokens_, access.input_tokens);
+  for (size_t ttl = 0; ttl < ttls; ++ttl) {
+    fixed_tokens_[ttl] += TokensInBlocks(hit_blocks_[ttl], block_tokens_, access.input_tokens);
+  }
 }
 
 double TtlCurve::HitRateRefreshed(size_t ttl_index) const {

@@ -27,20 +27,23 @@ class TtlCurve {
 
  private:
   void AddRefreshed(const Access& access, int64_t now_ms);
-  void AddFixed(size_t ttl_index, const Access& access, int64_t now_ms);
+  void AddFixed(const Access& access, int64_t now_ms);
 
   const uint64_t block_tokens_;
   const std::vector<int64_t> ttls_ms_;
   BlockTable table_;
   std::vector<uint32_t> indexes_;
+  std::vector<size_t> hit_blocks_;  // By TTL, of the request in hand.
   int64_t start_ms_ = 0;
   int64_t latest_ms_ = 0;
-  std::vector<int64_t> last_use_ms_;               // By block; kNever before the first.
-  std::vector<std::vector<uint32_t>> written_ms_;  // By TTL, then block: since start_ms_, plus 1.
-  std::vector<uint64_t> refreshed_tokens_;         // By the smallest TTL that hits.
-  std::vector<uint64_t> fixed_tokens_;             // By TTL.
-  std::vector<uint64_t> gap_tokens_;       // Tokens whose gap fits this TTL and none smaller.
-  std::vector<double> gap_token_seconds_;  // The same, times the gap.
+  std::vector<int64_t> last_use_ms_;  // By block; kNever before the first.
+  // By block, then TTL (one cache line holds them all): since start_ms_ plus 1, 0 = absent. Spans
+  // over 49 days count as 49 days.
+  std::vector<uint32_t> written_ms_;
+  std::vector<uint64_t> refreshed_tokens_;  // By the smallest TTL that hits.
+  std::vector<uint64_t> fixed_tokens_;      // By TTL.
+  std::vector<uint64_t> gap_tokens_;        // Tokens whose gap fits this TTL and none smaller.
+  std::vector<double> gap_token_seconds_;   // The same, times the gap.
   uint64_t requests_ = 0;
   uint64_t input_tokens_ = 0;
   uint64_t touched_tokens_ = 0;
