@@ -37,6 +37,16 @@ __m512i Matrix(uint8_t factor) {
   return _mm512_set1_epi64(static_cast<long long>(kBitMatrices[factor]));
 }
 
+__m512i Product(__m512i value, __m512i matrix) {
+  return _mm512_gf2p8affine_epi64_epi8(value, matrix, 0);
+}
+
+// One instruction for two sums: why the loops below take sources in pairs.
+__m512i Sum3(__m512i a, __m512i b, __m512i c) {
+  constexpr int kOddNumberOfOnes = 0x96;
+  return _mm512_ternarylogic_epi64(a, b, c, kOddNumberOfOnes);
+}
+
 template <typename Derived, size_t kVectors>
 struct Operation {
   static constexpr size_t kWidth = kVectorBytes;
@@ -64,11 +74,18 @@ struct SumOperation : Operation<SumOperation, 4> {
     for (size_t v = 0; v < kVectors; ++v) {
       sum[v] = Get<kAccess>(work.sources[0] + at + v * kVectorBytes, mask);
     }
-    for (size_t i = 1; i < work.source_count; ++i) {
-      const uint8_t* const source = work.sources[i] + at;
+    size_t i = 1;
+    for (; i + 1 < work.source_count; i += 2) {
+      const uint8_t* const first = work.sources[i] + at;
+      const uint8_t* const second = work.sources[i + 1] + at;
       for (size_t v = 0; v < kVectors; ++v) {
-        sum[v] = _mm512_xor_si512(sum[v], Get<kAccess>(source + v * kVectorBytes, mask));
+        sum[v] = Sum3(sum[v], Get<kAccess>(first + v * kVectorBytes, mask),
+                      Get<kAccess>(second + v * kVectorBytes, mask));
       }
+    }
+    for (size_t v = 0; i < work.source_count && v < kVectors; ++v) {
+      const uint8_t* const last = work.sources[i] + at + v * kVectorBytes;
+      sum[v] = _mm512_xor_si512(sum[v], Get<kAccess>(last, mask));
     }
     for (size_t v = 0; v < kVectors; ++v) {
       Put<kAccess>(work.outputs[0] + at + v * kVectorBytes, sum[v], mask);
@@ -77,22 +94,27 @@ struct SumOperation : Operation<SumOperation, 4> {
   const Work& work;
 };
 
+// Horner's rule from the last source down, two steps at a time: powers * 4 + high * 2 + low.
 struct PowersOperation : Operation<PowersOperation, 4> {
-  explicit PowersOperation(const Work& w) : work(w), two(Matrix(2)) {}
+  explicit PowersOperation(const Work& w) : work(w), two(Matrix(2)), four(Matrix(4)) {}
   template <size_t kVectors, Access kAccess>
   void Run(size_t at, __mmask64 mask) const {
     __m512i sum[kVectors];
     __m512i powers[kVectors];
+    const bool odd = work.source_count % 2 != 0;
     const uint8_t* const last = work.sources[work.source_count - 1] + at;
     for (size_t v = 0; v < kVectors; ++v) {
-      sum[v] = powers[v] = Get<kAccess>(last + v * kVectorBytes, mask);
+      sum[v] = odd ? Get<kAccess>(last + v * kVectorBytes, mask) : _mm512_setzero_si512();
+      powers[v] = sum[v];
     }
-    for (size_t i = work.source_count - 1; i-- > 0;) {
-      const uint8_t* const source = work.sources[i] + at;
+    for (size_t i = work.source_count - (odd ? 1 : 0); i > 0; i -= 2) {
+      const uint8_t* const high = work.sources[i - 1] + at;
+      const uint8_t* const low = work.sources[i - 2] + at;
       for (size_t v = 0; v < kVectors; ++v) {
-        const __m512i value = Get<kAccess>(source + v * kVectorBytes, mask);
-        sum[v] = _mm512_xor_si512(sum[v], value);
-        powers[v] = _mm512_xor_si512(_mm512_gf2p8affine_epi64_epi8(powers[v], two, 0), value);
+        const __m512i x = Get<kAccess>(high + v * kVectorBytes, mask);
+        const __m512i y = Get<kAccess>(low + v * kVectorBytes, mask);
+        sum[v] = Sum3(sum[v], x, y);
+        powers[v] = Sum3(Product(powers[v], four), Product(x, two), y);
       }
     }
     for (size_t v = 0; v < kVectors; ++v) {
@@ -102,6 +124,7 @@ struct PowersOperation : Operation<PowersOperation, 4> {
   }
   const Work& work;
   const __m512i two;
+  const __m512i four;
 };
 
 template <size_t kRows>
@@ -113,16 +136,23 @@ struct DotOperation : Operation<DotOperation<kRows>, kRows <= 4 ? 4 : 2> {
     for (auto& row : sums) {
       for (auto& sum : row) sum = _mm512_setzero_si512();
     }
-    for (size_t i = 0; i < work.source_count; ++i) {
-      __m512i values[kVectors];
+    // The partner of a lone last source is itself with the factor 0.
+    for (size_t i = 0; i < work.source_count; i += 2) {
+      const bool paired = i + 1 < work.source_count;
+      const uint8_t* const first = work.sources[i] + at;
+      const uint8_t* const second = work.sources[paired ? i + 1 : i] + at;
+      __m512i x[kVectors];
+      __m512i y[kVectors];
       for (size_t v = 0; v < kVectors; ++v) {
-        values[v] = Get<kAccess>(work.sources[i] + at + v * kVectorBytes, mask);
+        x[v] = Get<kAccess>(first + v * kVectorBytes, mask);
+        y[v] = Get<kAccess>(second + v * kVectorBytes, mask);
       }
       for (size_t row = 0; row < kRows; ++row) {
-        const __m512i matrix = Matrix(factors[row * work.source_count + i]);
+        const uint8_t* const pair = factors + row * work.source_count + i;
+        const __m512i by_first = Matrix(pair[0]);
+        const __m512i by_second = Matrix(paired ? pair[1] : uint8_t{0});
         for (size_t v = 0; v < kVectors; ++v) {
-          sums[row][v] = _mm512_xor_si512(
-              sums[row][v], _mm512_gf2p8affine_epi64_epi8(values[v], matrix, 0));
+          sums[row][v] = Sum3(sums[row][v], Product(x[v], by_first), Product(y[v], by_second));
         }
       }
     }
