@@ -1,5 +1,5 @@
-// Compares the NEON kernel with the portable one and exits 0 if they agree; runs without GoogleTest,
-// so that a cross compiler alone can build it and an emulator run it.
+// Compares the NEON kernel with the portable one and exits 0 if they agree.
+// Without GoogleTest, so that a cross compiler alone can build it and an emulator run it.
 #include <cstdio>
 #include <vector>
 
