@@ -1,0 +1,131 @@
+// Timers, posted calls and workers on both engines.
+#include "kvstore/os/poller.h"
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "kvstore/async/gate.h"
+#include "kvstore/base/random.h"
+#include "kvstore/os/thread_workers.h"
+#include "tests/unit/kvstore/os/os_fixture.h"
+
+namespace cairn::kv {
+namespace {
+
+using PollerTest = OsTest;
+KV_ON_BOTH_ENGINES(PollerTest);
+
+TEST_P(PollerTest, SaysWhichEngineItRunsOn) {
+  if (GetParam() == PollerEngine::kEpoll) {
+    EXPECT_EQ(poller_->engine_name(), "epoll");
+    EXPECT_TRUE(log_.Has("epoll"));
+  } else {
+    EXPECT_EQ(poller_->engine_name() == "epoll", log_.Has("io_uring is not to be had"));
+  }
+}
+
+Task<void> NoteAt(Clock& clock, Instant at, Event* cancel, std::vector<Instant>& notes) {
+  co_await clock.SleepUntil(at, cancel);
+  notes.push_back(at);
+}
+
+TEST_P(PollerTest, ThousandsOfTimersFireInOrderAndNoneEarly) {
+  Random random(1);
+  std::vector<Instant> fired;
+  Gate gate(loop_);
+  const Instant start = clock_->Now();
+  for (int i = 0; i < 5000; ++i) {
+    const Instant at = start + Micros(static_cast<int64_t>(10'000 + random.Below(20'000)));
+    gate.Hold(NoteAt(*clock_, at, nullptr, fired));
+  }
+  poller_->Await(gate.Close());
+  ASSERT_EQ(fired.size(), 5000u);
+  EXPECT_TRUE(std::is_sorted(fired.begin(), fired.end()));
+  EXPECT_GE(clock_->Now(), fired.back());
+}
+
+TEST_P(PollerTest, CancelEndsALongSleep) {
+  std::vector<Instant> fired;
+  Event cancel(loop_);
+  Gate gate(loop_);
+  for (int i = 0; i < 1000; ++i) {
+    gate.Hold(NoteAt(*clock_, clock_->Now() + Seconds(3600), &cancel, fired));
+  }
+  cancel.Set();
+  poller_->Await(gate.Close());
+  EXPECT_EQ(fired.size(), 1000u);
+  EXPECT_TRUE(poller_->timers().empty());
+}
+
+TEST_P(PollerTest, CallsPostedByOtherThreadsWakeASleepingLoop) {
+  constexpr int kThreads = 3;
+  constexpr int kCalls = 2000;
+  std::atomic<bool> stop = false;
+  int calls = 0;
+  std::vector<std::thread> posters;
+  for (int i = 0; i < kThreads; ++i) {
+    posters.emplace_back([&] {
+      for (int call = 0; call < kCalls; ++call) {
+        loop_.Post([&] {
+          if (++calls == kThreads * kCalls) stop = true;
+        });
+      }
+    });
+  }
+  poller_->Run(stop);
+  for (std::thread& poster : posters) poster.join();
+  EXPECT_EQ(calls, kThreads * kCalls);
+}
+
+TEST_P(PollerTest, EveryPostOfAPingPongIsHeard) {
+  // One call at a time, so that the loop goes to sleep between them: a lost wake-up hangs here.
+  int calls = 0;
+  for (; calls < 300;) {
+    const int before = calls;
+    std::thread poster([&] { loop_.Post([&calls] { ++calls; }); });
+    poller_->RunUntil([&] { return calls > before; });
+    poster.join();
+  }
+  EXPECT_EQ(calls, 300);
+}
+
+Task<void> RunMany(ThreadWorkers& workers, std::atomic<int>& runs, int& finished) {
+  for (int i = 0; i < 50; ++i) {
+    co_await workers.Run([&runs] { ++runs; });
+    ++finished;
+  }
+}
+
+TEST_P(PollerTest, WorkersRunElsewhereAndFinishOnTheLoop) {
+  ThreadWorkers workers(*poller_, 3);
+  std::thread::id ran_on;
+  poller_->Await(workers.Run([&ran_on] { ran_on = std::this_thread::get_id(); }));
+  EXPECT_NE(ran_on, std::thread::id());
+  EXPECT_NE(ran_on, std::this_thread::get_id());
+
+  std::atomic<int> runs = 0;
+  int finished = 0;
+  Gate gate(loop_);
+  for (int i = 0; i < 40; ++i) gate.Hold(RunMany(workers, runs, finished));
+  poller_->Await(gate.Close());
+  EXPECT_EQ(runs, 2000);
+  EXPECT_EQ(finished, 2000);
+}
+
+TEST(Poller, AnEngineThatIsAskedForIsTheOneThatIsGiven) {
+  Loop loop;
+  KeptLog log;
+  const PollerOptions options{.engine = PollerEngine::kUring};
+  const Result<std::unique_ptr<Poller>> poller = Poller::Create(loop, log, options);
+  if (poller.ok()) {
+    EXPECT_EQ(poller.value()->engine_name(), "io_uring");
+  } else {
+    EXPECT_EQ(poller.code(), Code::kUnavailable);
+  }
+}
+
+}  // namespace
+}  // namespace cairn::kv
