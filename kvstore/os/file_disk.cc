@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -72,8 +73,19 @@ int OpenFile(const FileDiskOptions& options, Log& log, int& error) {
   return fd;
 }
 
+// Trying would take all the room that is left from everybody else for a moment.
+Status CheckRoom(int fd, const FileDiskOptions& options, uint64_t allocated) {
+  struct statvfs about;
+  if (fstatvfs(fd, &about) != 0) return Failure(options.path, "has no file system", errno);
+  const uint64_t room = uint64_t{about.f_bavail} * about.f_frsize;
+  if (options.size <= allocated || options.size - allocated <= room) return {};
+  return {Code::kNoSpace, options.path + ": needs " + std::to_string(options.size - allocated) +
+                              " more bytes, and its file system has " + std::to_string(room)};
+}
+
 // Gives the file at least `size` bytes that no later write can lack.
-Status Extend(int fd, const FileDiskOptions& options, Log& log) {
+Status Extend(int fd, const FileDiskOptions& options, uint64_t allocated, Log& log) {
+  KV_RETURN_IF_ERROR(CheckRoom(fd, options, allocated));
   if (fallocate(fd, 0, 0, static_cast<off_t>(options.size)) != 0) {
     if (errno != EOPNOTSUPP) {
       return Failure(options.path,
@@ -115,7 +127,8 @@ Result<uint64_t> CheckSize(int fd, const FileDiskOptions& options, Log& log) {
                                        std::to_string(options.size) + " were asked for");
   }
   if (size < options.size) {
-    const Status extended = Extend(fd, options, log);
+    const uint64_t allocated = static_cast<uint64_t>(about.st_blocks) * 512;
+    const Status extended = Extend(fd, options, allocated, log);
     if (!extended.ok()) {
       // What is left of a failed attempt would pass for a smaller disk.
       if (ftruncate(fd, about.st_size) != 0) log.Error(options.path + ": cannot be cut back");

@@ -27,36 +27,35 @@ TEST_P(PollerTest, SaysWhichEngineItRunsOn) {
   }
 }
 
-Task<void> NoteAt(Clock& clock, Instant at, Event* cancel, std::vector<Instant>& notes) {
+Task<void> NoteAt(Clock& clock, Instant at, Event* cancel, std::vector<Nanos>& late) {
   co_await clock.SleepUntil(at, cancel);
-  notes.push_back(at);
+  late.push_back(clock.Now() - at);
 }
 
-TEST_P(PollerTest, ThousandsOfTimersFireInOrderAndNoneEarly) {
+TEST_P(PollerTest, ThousandsOfTimersFireAndNoneEarly) {
   Random random(1);
-  std::vector<Instant> fired;
+  std::vector<Nanos> late;
   Gate gate(loop_);
   const Instant start = clock_->Now();
   for (int i = 0; i < 5000; ++i) {
-    const Instant at = start + Micros(static_cast<int64_t>(10'000 + random.Below(20'000)));
-    gate.Hold(NoteAt(*clock_, at, nullptr, fired));
+    const Instant at = start + Micros(static_cast<int64_t>(random.Below(30'000)));
+    gate.Hold(NoteAt(*clock_, at, nullptr, late));
   }
   poller_->Await(gate.Close());
-  ASSERT_EQ(fired.size(), 5000u);
-  EXPECT_TRUE(std::is_sorted(fired.begin(), fired.end()));
-  EXPECT_GE(clock_->Now(), fired.back());
+  ASSERT_EQ(late.size(), 5000u);
+  EXPECT_GE(*std::min_element(late.begin(), late.end()), Nanos{0});
 }
 
 TEST_P(PollerTest, CancelEndsALongSleep) {
-  std::vector<Instant> fired;
+  std::vector<Nanos> late;
   Event cancel(loop_);
   Gate gate(loop_);
   for (int i = 0; i < 1000; ++i) {
-    gate.Hold(NoteAt(*clock_, clock_->Now() + Seconds(3600), &cancel, fired));
+    gate.Hold(NoteAt(*clock_, clock_->Now() + Seconds(3600), &cancel, late));
   }
   cancel.Set();
   poller_->Await(gate.Close());
-  EXPECT_EQ(fired.size(), 1000u);
+  EXPECT_EQ(late.size(), 1000u);
   EXPECT_TRUE(poller_->timers().empty());
 }
 
