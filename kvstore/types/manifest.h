@@ -48,6 +48,9 @@ struct Manifest {
   uint32_t shard_count() const { return uint32_t{data_shards} + parity_shards; }
 };
 
+// On how many shards the block lies: one or more, next to each other.
+uint32_t PieceCount(const Manifest& manifest, const ManifestBlock& block);
+
 // The byte layout of docs/formats/manifest.md, little-endian and versioned, ending in its own
 // checksum. At most kManifestSizeMax.
 Bytes EncodeManifest(const Manifest& manifest);

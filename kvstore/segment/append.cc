@@ -1,0 +1,190 @@
+// Appends: chooses the segment by expiry, reserves a range, writes header and payload side by side.
+#include <algorithm>
+#include <utility>
+
+#include "kvstore/base/checksum.h"
+#include "kvstore/segment/disk_segment_log.h"
+
+namespace cairn::kv {
+namespace {
+
+// What puts may not take: Move needs room to work in, or nothing could ever be reclaimed.
+constexpr uint32_t kSegmentsForMoves = 1;
+
+uint64_t NextEpoch(uint64_t epoch, Random& random) {
+  return ((epoch >> 32) + 1) << 32 | (random.Next() & 0xffffffffu);
+}
+
+}  // namespace
+
+Task<Status> DiskSegmentLog::Append(const Manifest& manifest, ShardIndex index, ByteSpan payload) {
+  KV_CHECK(index.value < manifest.shard_count());
+  KV_CHECK(payload.size() == manifest.shard_size);
+  if (const ShardPlace* place = table_.Find(manifest.stripe)) {
+    if (place->index == index) co_return Status();
+    co_return Status(Code::kInvalid, "this target holds another shard of the stripe");
+  }
+  const StripeId stripe = manifest.stripe;
+  auto place = co_await AppendRecord(manifest, index, payload, Purpose::kPut);
+  if (!place.ok()) co_return place.status();
+  Insert(stripe, place.value());
+  co_return Status();
+}
+
+Task<Result<ShardPlace>> DiskSegmentLog::AppendRecord(const Manifest& manifest, ShardIndex index,
+                                                      ByteSpan payload, Purpose purpose) {
+  const Bytes encoded = EncodeManifest(manifest);
+  RecordHeader header{.index = index,
+                      .epoch = 0,
+                      .stripe = manifest.stripe,
+                      .payload_size = static_cast<uint32_t>(payload.size()),
+                      .manifest_size = static_cast<uint32_t>(encoded.size()),
+                      .payload_checksum = Checksum(payload)};
+  const uint64_t bytes = header.record_bytes();
+  const UnixMillis expires_at = manifest.retention.expires_at;
+  if (bytes > superblock_.segment_size - kSectorSize) {
+    co_return Status(Code::kInvalid, "a shard of " + std::to_string(payload.size()) +
+                                         " bytes does not fit into a segment");
+  }
+  const auto permit = co_await append_window_.Acquire(std::min(bytes, kAppendWindow));
+  auto reserved = co_await Reserve(bytes, BucketOf(expires_at), purpose);
+  if (!reserved.ok()) co_return reserved.status();
+  const Reservation at = reserved.value();
+  Segment& segment = segments_[at.segment];
+  segment.expires_at = std::max(segment.expires_at, expires_at);
+  header.epoch = segment.epoch;
+  const Bytes sectors = EncodeRecordHeader(header, encoded.span());
+  const uint64_t offset = OffsetOf(at.segment) + at.offset;
+  auto header_write = parts_.disk.Write(offset, sectors.sectors());
+  auto payload_write = parts_.disk.Write(offset + sectors.size(), payload);
+  const Status header_status = co_await header_write;
+  const Status payload_status = co_await payload_write;
+  --segment.appends;
+  if (!header_status.ok() || !payload_status.ok()) {
+    // The hole that this leaves may be larger than a scan steps over, so nothing goes behind it.
+    segment.uncommitted.erase(at.offset);
+    if (open_[segment.bucket] == at.segment) open_[segment.bucket].reset();
+    segment.state = SegmentInfo::State::kSealed;
+    dirty_.insert(at.segment);
+    co_return header_status.ok() ? payload_status : header_status;
+  }
+  ++stats_.records_appended;
+  stats_.bytes_appended += bytes;
+  if (purpose == Purpose::kMove) stats_.bytes_moved += bytes;
+  co_return ShardPlace{.segment = {at.segment},
+                       .sector = static_cast<uint32_t>(at.offset / kSectorSize),
+                       .payload_size = header.payload_size,
+                       .header_sectors = static_cast<uint16_t>(sectors.size() / kSectorSize),
+                       .index = index};
+}
+
+Task<Result<DiskSegmentLog::Reservation>> DiskSegmentLog::Reserve(uint64_t bytes, uint32_t bucket,
+                                                                  Purpose purpose) {
+  if (open_[bucket]) {
+    if (auto reserved = TryReserve(*open_[bucket], bytes)) co_return *reserved;
+  }
+  const auto permit = co_await opening_.Acquire(1);
+  // Another append may have opened one meanwhile.
+  if (open_[bucket]) {
+    if (auto reserved = TryReserve(*open_[bucket], bytes)) co_return *reserved;
+    segments_[*open_[bucket]].state = SegmentInfo::State::kSealed;
+    dirty_.insert(*open_[bucket]);
+    open_[bucket].reset();
+  }
+  const uint32_t reserve = purpose == Purpose::kPut ? kSegmentsForMoves : 0;
+  if (free_segments() <= reserve) {
+    if (auto reserved = ReserveAnywhere(bytes)) co_return *reserved;
+    co_return Status(Code::kNoSpace, "no free segment");
+  }
+  // The one that has been free the longest: lowest use count.
+  uint32_t chosen = 0;
+  for (uint32_t i = 0; i < segments_.size(); ++i) {
+    if (segments_[i].state != SegmentInfo::State::kFree) continue;
+    if (segments_[chosen].state != SegmentInfo::State::kFree ||
+        segments_[i].epoch < segments_[chosen].epoch) {
+      chosen = i;
+    }
+  }
+  KV_CO_RETURN_IF_ERROR(co_await OpenSegment(chosen, bucket));
+  auto reserved = TryReserve(chosen, bytes);
+  KV_CHECK(reserved.has_value());
+  co_return *reserved;
+}
+
+std::optional<DiskSegmentLog::Reservation> DiskSegmentLog::TryReserve(uint32_t number,
+                                                                      uint64_t bytes) {
+  Segment& segment = segments_[number];
+  if (bytes > superblock_.segment_size - segment.used) return std::nullopt;
+  const Reservation reserved{number, segment.used};
+  segment.used += bytes;
+  segment.uncommitted.insert(reserved.offset);
+  ++segment.appends;
+  return reserved;
+}
+
+// With no segment left to open, expiry order gives way to room.
+std::optional<DiskSegmentLog::Reservation> DiskSegmentLog::ReserveAnywhere(uint64_t bytes) {
+  for (const std::optional<uint32_t>& open : open_) {
+    if (!open) continue;
+    if (auto reserved = TryReserve(*open, bytes)) return reserved;
+  }
+  return std::nullopt;
+}
+
+// The header, with its new epoch, is on the disk before the first record of this use.
+Task<Status> DiskSegmentLog::OpenSegment(uint32_t number, uint32_t bucket) {
+  Segment& segment = segments_[number];
+  segment.epoch = NextEpoch(segment.epoch, parts_.random);
+  const SegmentHeader header{superblock_.target, number, segment.epoch};
+  const Bytes sector = EncodeSegmentHeader(header);
+  KV_CO_RETURN_IF_ERROR(co_await parts_.disk.Write(OffsetOf(number), sector.sectors()));
+  segment.state = SegmentInfo::State::kOpen;
+  segment.bucket = static_cast<uint8_t>(bucket);
+  segment.used = kSectorSize;
+  segment.live = 0;
+  segment.moved_out = false;
+  segment.expires_at = {};
+  segment.uncommitted.clear();
+  open_[bucket] = number;
+  dirty_.insert(number);
+  co_return Status();
+}
+
+uint32_t DiskSegmentLog::BucketOf(UnixMillis expires_at) const {
+  const int64_t left = (expires_at.value - parts_.clock.UnixNow().value) / 1000;
+  uint32_t bucket = 0;
+  while (bucket < kBucketSeconds.size() && left > kBucketSeconds[bucket]) ++bucket;
+  return bucket * buckets_used_ / kBuckets;
+}
+
+void DiskSegmentLog::Insert(StripeId stripe, const ShardPlace& place) {
+  if (const ShardPlace* old = table_.Find(stripe)) {
+    Segment& source = segments_[old->segment.value];
+    source.live -= old->record_bytes();
+    source.moved_out = true;
+    dirty_.insert(old->segment.value);
+  }
+  table_.Set(stripe, place);
+  Segment& segment = segments_[place.segment.value];
+  segment.live += place.record_bytes();
+  NoteChange({.stripe = stripe,
+              .place = place,
+              .segment = place.segment.value,
+              .offset = place.sector * kSectorSize,
+              .epoch = segment.epoch});
+}
+
+// Takes `place` out of the table, where it must be.
+void DiskSegmentLog::Forget(StripeId stripe, const ShardPlace& place) {
+  Segment& segment = segments_[place.segment.value];
+  segment.live -= place.record_bytes();
+  const Change change{.stripe = stripe,
+                      .place = std::nullopt,
+                      .segment = place.segment.value,
+                      .offset = place.sector * kSectorSize,
+                      .epoch = segment.epoch};
+  table_.Erase(stripe);
+  NoteChange(change);
+}
+
+}  // namespace cairn::kv

@@ -1,0 +1,148 @@
+// The segment log over a Disk: its state, and the parts that its sources define.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kvstore/async/gate.h"
+#include "kvstore/async/semaphore.h"
+#include "kvstore/segment/format.h"
+#include "kvstore/segment/segment_log.h"
+#include "kvstore/segment/shard_table.h"
+
+namespace cairn::kv {
+
+// Writers may run this far ahead of the oldest append that is not done: what a scan for the end of
+// a segment must be ready to step over.
+inline constexpr uint64_t kAppendWindow = 16 * kMiB;
+// Bounds of the expiry buckets, as time from now; the last bucket has no bound.
+inline constexpr std::array<int64_t, 8> kBucketSeconds = {
+    60, 300, 900, 3600, 6 * 3600, 24 * 3600, 72 * 3600, 168 * 3600};
+inline constexpr uint32_t kBuckets = kBucketSeconds.size() + 1;
+
+class DiskSegmentLog final : public SegmentLog {
+ public:
+  DiskSegmentLog(Parts parts, const Superblock& superblock);
+
+  // Brings metadata and segments together again (recovery.cc). Called once, by Open.
+  Task<Status> Recover();
+
+  TargetId id() const override { return superblock_.target; }
+  Task<Status> Append(const Manifest& manifest, ShardIndex index, ByteSpan payload) override;
+  Task<Status> Read(Range range) override;
+  Task<Status> ReadVerified(StripeId stripe, ShardIndex index, MutableByteSpan into) override;
+  std::optional<ShardIndex> Find(StripeId stripe) const override;
+  Task<Status> Drop(StripeId stripe) override;
+  Task<Status> Sync() override;
+  std::vector<SegmentInfo> segments() const override;
+  std::vector<StripeId> StripesIn(SegmentId segment) const override;
+  Task<Status> Move(StripeId stripe) override;
+  Task<Status> Free(SegmentId segment) override;
+  Task<Status> VisitManifests(std::function<void(const Manifest&, ShardIndex)> visit) override;
+  std::vector<Manifest> TakeRecovered() override { return std::move(recovered_); }
+  SegmentLogStats stats() const override;
+  Task<Status> Stop() override;
+
+ private:
+  struct Segment {
+    SegmentInfo::State state = SegmentInfo::State::kFree;
+    uint8_t bucket = 0;
+    bool freeing = false;
+    bool moved_out = false;  // Some record's only copy is now in another segment.
+    uint64_t epoch = 0;
+    uint64_t used = 0;  // Where the next record goes, from the segment's start.
+    uint64_t live = 0;
+    UnixMillis expires_at;
+    uint32_t appends = 0;  // In flight.
+    uint32_t readers = 0;  // In flight.
+    std::unique_ptr<Event> unread;   // Set when the last reader leaves; made by Free.
+    std::set<uint64_t> uncommitted;  // Records that the metadata may not know yet, by offset.
+  };
+  // Keeps a segment from being freed while it is read.
+  class ReadPin;
+  enum class Purpose { kPut, kMove };
+  struct Reservation {
+    uint32_t segment = 0;
+    uint64_t offset = 0;
+  };
+  // One change of the shard table that is to be committed.
+  struct Change {
+    StripeId stripe;
+    std::optional<ShardPlace> place;  // None: dropped.
+    uint32_t segment = 0;
+    uint64_t offset = 0;
+    uint64_t epoch = 0;
+  };
+  // Appending (append.cc).
+  Task<Result<ShardPlace>> AppendRecord(const Manifest& manifest, ShardIndex index,
+                                        ByteSpan payload, Purpose purpose);
+  Task<Result<Reservation>> Reserve(uint64_t bytes, uint32_t bucket, Purpose purpose);
+  std::optional<Reservation> TryReserve(uint32_t segment, uint64_t bytes);
+  std::optional<Reservation> ReserveAnywhere(uint64_t bytes);
+  Task<Status> OpenSegment(uint32_t segment, uint32_t bucket);
+  uint32_t BucketOf(UnixMillis expires_at) const;
+  void Insert(StripeId stripe, const ShardPlace& place);
+  void Forget(StripeId stripe, const ShardPlace& place);
+
+  // Committing (commit.cc).
+  void NoteChange(Change change);
+  Task<void> CommitInBackground();
+  Task<Status> Commit();
+  MetadataBatch BatchOf(const std::vector<Change>& changes, const std::set<uint32_t>& dirty) const;
+  std::string SegmentValue(uint32_t segment, const std::vector<Change>& changes) const;
+
+  // Recovery (recovery.cc).
+  Task<Status> LoadSegments();
+  Task<Status> LoadShards();
+  Task<Status> LoadTombstones();
+  Task<Status> ReconcileHeader(uint32_t segment);
+  Task<Status> ScanTail(uint32_t segment, uint64_t from);
+  Task<Result<uint64_t>> TakeRecord(uint32_t segment, uint64_t offset, ByteSpan sector);
+
+  Task<Result<Manifest>> ReadRecord(ShardPlace place, StripeId stripe, MutableByteSpan payload);
+  uint64_t OffsetOf(uint32_t segment) const {
+    return kSegmentsOffset + segment * superblock_.segment_size;
+  }
+  uint32_t free_segments() const;
+
+  // Constant after Open.
+  Parts parts_;
+  const Superblock superblock_;
+  uint32_t buckets_used_ = kBuckets;
+
+  std::vector<Segment> segments_;
+  std::array<std::optional<uint32_t>, kBuckets> open_;
+  ShardTable table_;
+  std::vector<Manifest> recovered_;
+  SegmentLogStats stats_;
+
+  std::vector<Change> pending_;  // To be committed, in order.
+  std::set<uint32_t> dirty_;     // Segments whose entry is to be written.
+  bool committing_ = false;      // A background commit is on its way.
+
+  // Only during recovery.
+  struct Tail {
+    bool scan = false;
+    uint64_t from = 0;
+  };
+  std::vector<Tail> tails_;
+  std::vector<std::unique_ptr<Segment>> known_;  // As the metadata says; null: it says nothing.
+  std::set<StripeId> tombstones_;
+
+  Semaphore append_window_;
+  Semaphore opening_;  // One segment is opened at a time.
+  Semaphore commit_lock_;
+  Gate gate_;
+};
+
+// Metadata keys and values: docs/formats/segment.md.
+std::string SegmentKey(uint32_t segment);
+std::string ShardKey(StripeId stripe);
+std::string TombstoneKey(StripeId stripe);
+
+}  // namespace cairn::kv

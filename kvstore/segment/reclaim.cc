@@ -1,0 +1,102 @@
+// Gives space back: drops, moves and frees. Which ones is decided above.
+#include <algorithm>
+#include <utility>
+
+#include "kvstore/segment/disk_segment_log.h"
+
+namespace cairn::kv {
+
+Task<Status> DiskSegmentLog::Drop(StripeId stripe) {
+  if (const ShardPlace* place = table_.Find(stripe)) Forget(stripe, ShardPlace(*place));
+  co_return Status();
+}
+
+std::vector<SegmentInfo> DiskSegmentLog::segments() const {
+  std::vector<SegmentInfo> infos;
+  for (uint32_t i = 0; i < segments_.size(); ++i) {
+    const Segment& segment = segments_[i];
+    // One that is still being written, or freed, is nothing to reclaim.
+    const bool busy = segment.appends > 0 || segment.freeing;
+    infos.push_back({.id = {i},
+                     .state = busy ? SegmentInfo::State::kOpen : segment.state,
+                     .epoch = segment.epoch,
+                     .used_bytes = segment.used,
+                     .live_bytes = segment.live,
+                     .expires_at = segment.expires_at});
+  }
+  return infos;
+}
+
+std::vector<StripeId> DiskSegmentLog::StripesIn(SegmentId segment) const {
+  std::vector<std::pair<uint32_t, StripeId>> found;
+  table_.ForEach([&](StripeId stripe, const ShardPlace& place) {
+    if (place.segment == segment) found.emplace_back(place.sector, stripe);
+  });
+  std::sort(found.begin(), found.end());
+  std::vector<StripeId> stripes;
+  for (const auto& [sector, stripe] : found) stripes.push_back(stripe);
+  return stripes;
+}
+
+Task<Status> DiskSegmentLog::Move(StripeId stripe) {
+  const ShardPlace* found = table_.Find(stripe);
+  if (found == nullptr) co_return Status(Code::kNotFound);
+  const ShardPlace old = *found;
+  Bytes payload(old.payload_size);
+  auto manifest = co_await ReadRecord(old, stripe, payload.span());
+  if (!manifest.ok()) co_return manifest.status();
+  auto moved = co_await AppendRecord(manifest.value(), old.index, payload.span(), Purpose::kMove);
+  if (!moved.ok()) co_return moved.status();
+  // The table may survive a power cut that the copy does not: it changes only when the copy is safe.
+  KV_CO_RETURN_IF_ERROR(co_await parts_.disk.Sync());
+  const ShardPlace* now = table_.Find(stripe);
+  if (now != nullptr && *now == old) {
+    Insert(stripe, moved.value());
+    co_return Status();
+  }
+  // Dropped while it moved: the copy is garbage from the start, and stays so after a crash.
+  NoteChange({.stripe = stripe,
+              .place = std::nullopt,
+              .segment = moved.value().segment.value,
+              .offset = moved.value().sector * kSectorSize,
+              .epoch = segments_[moved.value().segment.value].epoch});
+  co_return Status(Code::kNotFound);
+}
+
+Task<Status> DiskSegmentLog::Free(SegmentId id) {
+  if (id.value >= segments_.size()) co_return Status(Code::kInvalid, "no such segment");
+  Segment& segment = segments_[id.value];
+  if (segment.state != SegmentInfo::State::kSealed || segment.live > 0 || segment.appends > 0 ||
+      segment.freeing) {
+    co_return Status(Code::kInvalid, "the segment is not sealed and empty");
+  }
+  segment.freeing = true;
+  if (segment.readers > 0) {
+    segment.unread = std::make_unique<Event>(parts_.loop);
+    Event& unread = *segment.unread;
+    co_await unread;
+    segment.unread.reset();
+  }
+  // A power cut must not find the segment overwritten and the moved copies not yet written.
+  Status synced;
+  if (segment.moved_out) synced = co_await Sync();
+  segment.freeing = false;
+  if (!synced.ok()) co_return synced;
+  segment.state = SegmentInfo::State::kFree;
+  segment.used = 0;
+  segment.uncommitted.clear();
+  dirty_.insert(id.value);
+  // If this fails, the epoch in the segment's next header says the same to a recovery.
+  const Status committed = co_await Commit();
+  if (!committed.ok()) parts_.log.Warning("freeing a segment: " + committed.ToString());
+  co_return Status();
+}
+
+uint32_t DiskSegmentLog::free_segments() const {
+  return static_cast<uint32_t>(
+      std::count_if(segments_.begin(), segments_.end(), [](const Segment& segment) {
+        return segment.state == SegmentInfo::State::kFree;
+      }));
+}
+
+}  // namespace cairn::kv

@@ -1,0 +1,309 @@
+// Opens a target: what the metadata says, corrected by what the segments show.
+#include <algorithm>
+#include <utility>
+
+#include "kvstore/base/checksum.h"
+#include "kvstore/segment/disk_segment_log.h"
+#include "kvstore/types/little_endian.h"
+
+namespace cairn::kv {
+namespace {
+
+constexpr size_t kScanPage = 1024;
+constexpr uint64_t kScanWindow = 1 * kMiB;
+// With fewer segments than this per bucket, buckets are merged: open segments must stay few.
+constexpr uint64_t kSegmentsPerBucket = 8;
+
+StripeId StripeOfKey(const std::string& key) {
+  KV_CHECK(key.size() == 17);
+  Id128 id;
+  for (size_t i = 1; i <= 8; ++i) id.high = id.high << 8 | static_cast<uint8_t>(key[i]);
+  for (size_t i = 9; i <= 16; ++i) id.low = id.low << 8 | static_cast<uint8_t>(key[i]);
+  return {id};
+}
+
+Task<Status> WriteSuperblock(Disk& disk, Superblock superblock) {
+  const Bytes sector = EncodeSuperblock(superblock);
+  for (const uint64_t offset : kSuperblockOffsets) {
+    KV_CO_RETURN_IF_ERROR(co_await disk.Write(offset, sector.sectors()));
+  }
+  co_return co_await disk.Sync();
+}
+
+Task<Result<Superblock>> Format(SegmentLog::Parts parts, uint64_t segment_size) {
+  const uint64_t size = parts.disk.size();
+  if (segment_size % kSectorSize != 0 || segment_size < kSegmentSizeMin ||
+      segment_size > kSegmentSizeMax) {
+    co_return Status(Code::kInvalid, "segment_size must be whole sectors, 4 MiB to 1 GiB");
+  }
+  const uint64_t count = size < kSegmentsOffset ? 0 : (size - kSegmentsOffset) / segment_size;
+  if (count < 4) {
+    co_return Status(Code::kInvalid, "a target of " + std::to_string(size) +
+                                         " bytes is too small: four segments of " +
+                                         std::to_string(segment_size) + " bytes are the least");
+  }
+  Superblock superblock;
+  superblock.target = {parts.random.Next() | 1};
+  superblock.segment_size = segment_size;
+  superblock.segment_count = static_cast<uint32_t>(count);
+  KV_CO_RETURN_IF_ERROR(co_await WriteSuperblock(parts.disk, superblock));
+  co_return superblock;
+}
+
+// Both copies: one whole copy is enough, but another version in either one is respected.
+Task<Result<std::optional<Superblock>>> ReadSuperblock(Disk& disk) {
+  std::optional<Superblock> found;
+  Status damage;
+  bool blank = false;
+  if (disk.size() < kSegmentsOffset) co_return found;
+  for (const uint64_t offset : kSuperblockOffsets) {
+    Bytes sector(kSectorSize);
+    KV_CO_RETURN_IF_ERROR(co_await disk.Read(offset, sector.sectors()));
+    auto decoded = DecodeSuperblock(sector.span());
+    if (!decoded.ok()) {
+      if (decoded.code() == Code::kConflict) co_return decoded.status();
+      damage = decoded.status();
+    } else if (!decoded.value()) {
+      blank = true;
+    } else if (!found) {
+      found = decoded.value();
+    }
+  }
+  if (found) co_return found;
+  // One blank and one damaged copy is a format that was cut short: nothing can be lost yet.
+  if (blank || damage.ok()) co_return found;
+  co_return damage;
+}
+
+}  // namespace
+
+Task<Result<std::unique_ptr<SegmentLog>>> SegmentLog::Open(Parts parts, SegmentLogOptions options) {
+  auto read = co_await ReadSuperblock(parts.disk);
+  if (!read.ok()) co_return read.status();
+  std::optional<Superblock> superblock = read.value();
+  if (!superblock) {
+    auto formatted = co_await Format(parts, options.segment_size);
+    if (!formatted.ok()) co_return formatted.status();
+    superblock = formatted.value();
+  }
+  const uint64_t needed =
+      kSegmentsOffset + superblock->segment_count * superblock->segment_size;
+  if (needed > parts.disk.size()) {
+    co_return Status(Code::kCorrupt, "the target has shrunk: it was formatted for " +
+                                         std::to_string(needed) + " bytes and has " +
+                                         std::to_string(parts.disk.size()));
+  }
+  auto log = std::make_unique<DiskSegmentLog>(parts, *superblock);
+  KV_CO_RETURN_IF_ERROR(co_await log->Recover());
+  co_return std::unique_ptr<SegmentLog>(std::move(log));
+}
+
+DiskSegmentLog::DiskSegmentLog(Parts parts, const Superblock& superblock)
+    : parts_(parts),
+      superblock_(superblock),
+      segments_(superblock.segment_count),
+      append_window_(parts.loop, kAppendWindow),
+      opening_(parts.loop, 1),
+      commit_lock_(parts.loop, 1),
+      gate_(parts.loop) {
+  buckets_used_ = static_cast<uint32_t>(
+      std::clamp<uint64_t>(superblock.segment_count / kSegmentsPerBucket, 1, kBuckets));
+}
+
+Task<Status> DiskSegmentLog::Recover() {
+  tails_.assign(segments_.size(), {});
+  known_.resize(segments_.size());
+  KV_CO_RETURN_IF_ERROR(co_await LoadSegments());
+  for (uint32_t i = 0; i < segments_.size(); ++i) {
+    KV_CO_RETURN_IF_ERROR(co_await ReconcileHeader(i));
+  }
+  KV_CO_RETURN_IF_ERROR(co_await LoadShards());
+  KV_CO_RETURN_IF_ERROR(co_await LoadTombstones());
+  for (uint32_t i = 0; i < segments_.size(); ++i) {
+    if (tails_[i].scan) KV_CO_RETURN_IF_ERROR(co_await ScanTail(i, tails_[i].from));
+  }
+  MetadataBatch cleared;
+  for (const StripeId stripe : tombstones_) cleared.Delete(TombstoneKey(stripe));
+  KV_CO_RETURN_IF_ERROR(co_await Commit());
+  // Only now: until the scanned offsets are committed the tombstones still count.
+  if (!cleared.empty()) KV_CO_RETURN_IF_ERROR(co_await parts_.metadata.Write(std::move(cleared)));
+  tails_.clear();
+  known_.clear();
+  tombstones_.clear();
+  co_return Status();
+}
+
+Task<Status> DiskSegmentLog::LoadSegments() {
+  auto entries = co_await parts_.metadata.Scan("s", "", segments_.size() + 1);
+  if (!entries.ok()) co_return entries.status();
+  for (const MetadataStore::Entry& entry : entries.value()) {
+    uint32_t number = 0;
+    for (size_t i = 1; i < entry.key.size(); ++i) {
+      number = number << 8 | static_cast<uint8_t>(entry.key[i]);
+    }
+    if (entry.key.size() != 5 || number >= segments_.size()) continue;
+    FieldReader fields(AsBytes(entry.value));
+    auto known = std::make_unique<Segment>();
+    Segment& segment = *known;
+    segment.state = static_cast<SegmentInfo::State>(fields.Take<uint8_t>());
+    segment.bucket = fields.Take<uint8_t>();
+    segment.epoch = fields.Take<uint64_t>();
+    segment.used = fields.Take<uint64_t>();  // Up to here all is committed.
+    segment.expires_at.value = fields.Take<int64_t>();
+    const bool whole = fields.fits() && segment.state <= SegmentInfo::State::kSealed &&
+                       segment.bucket < kBuckets && segment.used <= superblock_.segment_size;
+    if (whole) known_[number] = std::move(known);
+  }
+  co_return Status();
+}
+
+// The header on the disk names the segment's present use; metadata of another use is void.
+Task<Status> DiskSegmentLog::ReconcileHeader(uint32_t number) {
+  Bytes sector(kSectorSize);
+  KV_CO_RETURN_IF_ERROR(co_await parts_.disk.Read(OffsetOf(number), sector.sectors()));
+  const std::optional<SegmentHeader> header = DecodeSegmentHeader(sector.span());
+  Segment& segment = segments_[number];
+  const Segment* known = known_[number].get();
+  segment.epoch = known != nullptr ? known->epoch : 0;
+  if (!header || header->target != superblock_.target || header->segment != number) {
+    co_return Status();  // Never used, or its use was lost with its header: free.
+  }
+  if (header->epoch < segment.epoch) co_return Status();  // A later use was lost in a power cut.
+  const bool same_use = known != nullptr && known->epoch == header->epoch;
+  if (same_use && known->state == SegmentInfo::State::kFree) {
+    co_return Status();
+  }
+  segment.epoch = header->epoch;
+  segment.state = SegmentInfo::State::kSealed;
+  segment.used = kSectorSize;
+  if (same_use) {
+    segment.state = known->state;
+    segment.bucket = known->bucket;
+    segment.used = std::max(known->used, kSectorSize);
+    segment.expires_at = known->expires_at;
+  }
+  tails_[number] = {true, segment.used};
+  co_return Status();
+}
+
+Task<Status> DiskSegmentLog::LoadShards() {
+  std::string after;
+  while (true) {
+    auto entries = co_await parts_.metadata.Scan("h", after, kScanPage);
+    if (!entries.ok()) co_return entries.status();
+    if (entries.value().empty()) co_return Status();
+    for (const MetadataStore::Entry& entry : entries.value()) {
+      after = entry.key;
+      FieldReader fields(AsBytes(entry.value));
+      ShardPlace place;
+      place.segment.value = fields.Take<uint32_t>();
+      const auto epoch = fields.Take<uint64_t>();
+      place.sector = fields.Take<uint32_t>();
+      place.payload_size = fields.Take<uint32_t>();
+      place.header_sectors = fields.Take<uint16_t>();
+      place.index.value = fields.Take<uint8_t>();
+      if (entry.key.size() != 17 || !fields.fits() || place.segment.value >= segments_.size()) {
+        continue;
+      }
+      Segment& segment = segments_[place.segment.value];
+      const uint64_t end = place.sector * kSectorSize + place.record_bytes();
+      const StripeId stripe = StripeOfKey(entry.key);
+      if (segment.state == SegmentInfo::State::kFree || segment.epoch != epoch ||
+          end > superblock_.segment_size) {
+        pending_.push_back({.stripe = stripe,
+                            .place = std::nullopt,
+                            .segment = place.segment.value,
+                            .offset = place.sector * kSectorSize,
+                            .epoch = epoch});
+        continue;
+      }
+      table_.Set(stripe, place);
+      segment.live += place.record_bytes();
+      segment.used = std::max(segment.used, end);
+    }
+  }
+}
+
+Task<Status> DiskSegmentLog::LoadTombstones() {
+  std::string after;
+  while (true) {
+    auto entries = co_await parts_.metadata.Scan("t", after, kScanPage);
+    if (!entries.ok()) co_return entries.status();
+    if (entries.value().empty()) co_return Status();
+    for (const MetadataStore::Entry& entry : entries.value()) {
+      after = entry.key;
+      if (entry.key.size() == 17) tombstones_.insert(StripeOfKey(entry.key));
+    }
+  }
+}
+
+// Finds whole records behind what the metadata knows; see "Finding the end" in the format.
+Task<Status> DiskSegmentLog::ScanTail(uint32_t number, uint64_t from) {
+  Segment& segment = segments_[number];
+  uint64_t end = std::max(from, segment.used);  // Of the last record known.
+  Bytes window(kScanWindow);
+  uint64_t at = from;
+  while (at < superblock_.segment_size && at <= end + kAppendWindow) {
+    const uint64_t size = std::min(kScanWindow, superblock_.segment_size - at);
+    const MutableByteSpan bytes = window.span().first(size);
+    KV_CO_RETURN_IF_ERROR(co_await parts_.disk.Read(OffsetOf(number) + at, bytes));
+    uint64_t next = at + size;
+    for (uint64_t inside = 0; inside < size; inside += kSectorSize) {
+      auto taken = co_await TakeRecord(number, at + inside, bytes.subspan(inside, kSectorSize));
+      if (!taken.ok()) co_return taken.status();
+      if (taken.value() == 0) continue;
+      next = at + inside + taken.value();
+      end = std::max(end, next);
+      break;
+    }
+    at = next;
+  }
+  segment.used = end;
+  if (segment.state == SegmentInfo::State::kOpen) {
+    if (open_[segment.bucket] || segment.bucket >= buckets_used_) {
+      segment.state = SegmentInfo::State::kSealed;
+    } else {
+      open_[segment.bucket] = number;
+    }
+  }
+  dirty_.insert(number);
+  co_return Status();
+}
+
+// Enters the record that starts at `offset`, if a whole one does. Its length, or 0.
+Task<Result<uint64_t>> DiskSegmentLog::TakeRecord(uint32_t number, uint64_t offset,
+                                                  ByteSpan sector) {
+  Segment& segment = segments_[number];
+  const auto header =
+      PeekRecordHeader(sector, segment.epoch, superblock_.segment_size - offset);
+  if (!header) co_return uint64_t{0};
+  const ShardPlace place{.segment = {number},
+                         .sector = static_cast<uint32_t>(offset / kSectorSize),
+                         .payload_size = header->payload_size,
+                         .header_sectors =
+                             static_cast<uint16_t>(header->header_bytes() / kSectorSize),
+                         .index = header->index};
+  const ShardPlace* known = table_.Find(header->stripe);
+  if (known != nullptr && *known == place) co_return header->record_bytes();
+  Bytes payload(header->payload_size);
+  auto manifest = co_await ReadRecord(place, header->stripe, payload.span());
+  if (!manifest.ok()) {
+    if (manifest.code() == Code::kCorrupt) co_return uint64_t{0};
+    co_return manifest.status();
+  }
+  // Dropped, or the older copy of one that was moved: whole, but garbage.
+  if (tombstones_.contains(header->stripe) || known != nullptr) co_return header->record_bytes();
+  table_.Set(header->stripe, place);
+  segment.live += place.record_bytes();
+  segment.expires_at = std::max(segment.expires_at, manifest.value().retention.expires_at);
+  pending_.push_back({.stripe = header->stripe,
+                      .place = place,
+                      .segment = number,
+                      .offset = offset,
+                      .epoch = segment.epoch});
+  ++stats_.records_recovered;
+  recovered_.push_back(std::move(manifest).value());
+  co_return header->record_bytes();
+}
+
+}  // namespace cairn::kv
