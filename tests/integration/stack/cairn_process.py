@@ -66,7 +66,8 @@ class Cairn:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         try:
             payload = body if isinstance(body, (bytes, str, type(None))) else json.dumps(body)
-            connection.request(method, path, payload, headers or {})
+            connection.request(method, path, payload,
+                               {"Content-Type": "application/json", **(headers or {})})
             response = connection.getresponse()
             text = response.read().decode()
             try:
