@@ -50,7 +50,8 @@ Task<std::vector<Status>> StripedStore::Put(ChainPut put) {
   co_await WriteMissing(state);
   for (size_t i = 0; i < count; ++i) {
     if (state.others[i] == nullptr) continue;
-    co_await state.others[i]->done;
+    Event& done = state.others[i]->done;
+    co_await done;
     state.outcomes[i] = state.others[i]->outcome;
   }
   put_bytes_in_flight_ -= bytes;

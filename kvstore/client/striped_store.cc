@@ -12,7 +12,7 @@ NamespaceId SpaceIdOf(const NamespaceOptions& options) {
   Sha256Stream digest;
   digest.Add(AsBytes("cairn namespace 1"));
   for (const std::string& part : {options.name, options.fingerprint}) {
-    const std::string length = ":" + std::to_string(part.size()) + ":";
+    const std::string length = std::to_string(part.size()).append(":");
     digest.Add(AsBytes(length));
     digest.Add(AsBytes(part));
   }
@@ -31,9 +31,10 @@ SpaceRecord RecordOf(const NamespaceOptions& options) {
 }
 
 std::string Describe(const SpaceRecord& space) {
-  return "fingerprint \"" + space.fingerprint + "\", shape " + std::to_string(space.data_shards) +
-         "+" + std::to_string(space.parity_shards) + ", runs of " +
-         std::to_string(space.run_blocks);
+  std::string text = "fingerprint \"";
+  text.append(space.fingerprint).append("\", shape ").append(std::to_string(space.data_shards));
+  text.append("+").append(std::to_string(space.parity_shards)).append(", runs of ");
+  return text.append(std::to_string(space.run_blocks));
 }
 
 // Searches from `hint` on, then before it.
