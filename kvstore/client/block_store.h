@@ -27,14 +27,14 @@ struct NamespaceOptions {
   uint8_t parity_shards = 2;
   uint32_t run_blocks = kRunBlocksDefault;  // 1..kStripeBlocksMax.
   RetentionKind retention = RetentionKind::kRefreshed;
-  uint32_t ttl_seconds = 3 * 24 * 3600;     // The class `agent`.
+  uint32_t ttl_seconds = 3 * 24 * 3600;  // The class `agent`.
 };
 
 enum class MissReason : uint8_t { kNone, kAbsent, kExpired, kEvicted, kUnavailable };
 
 // What Lookup says of a chain: its longest restorable prefix.
 struct ChainHit {
-  uint32_t blocks = 0;  // Restorable, counted from the chain's first.
+  uint32_t blocks = 0;                  // Restorable, counted from the chain's first.
   MissReason miss = MissReason::kNone;  // Why the next one is not. kNone when all are there.
   std::vector<uint32_t> sizes;          // Bytes of each restorable block.
   Nanos load_estimate;                  // To read all of them, from recent reads.

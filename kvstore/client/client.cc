@@ -60,7 +60,8 @@ void Client::Get(NamespaceId space, std::vector<BlockId> chain, std::vector<Bloc
   loop_.Post([this, space, chain = std::move(chain), reads = std::move(reads), deadline,
               done = std::move(done)]() mutable {
     if (gate_.closed()) return done(std::vector<BlockReadResult>(reads.size(), {Stopped(), 0}));
-    gate_.Hold(RunGet(store_, space, std::move(chain), std::move(reads), deadline, std::move(done)));
+    gate_.Hold(
+        RunGet(store_, space, std::move(chain), std::move(reads), deadline, std::move(done)));
   });
 }
 

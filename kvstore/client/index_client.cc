@@ -50,7 +50,8 @@ Task<Status> IndexClient::Publish(IndexedStripe stripe, Durability durability) {
   if (acknowledged < wanted || next > wanted) settled_ = false;
   const RunKey key{manifest.space, manifest.run};
   if (acknowledged < needed) {
-    co_await Remove({key.space, key.run, manifest.stripe}, MissReason::kAbsent);
+    const StripeName name{key.space, key.run, manifest.stripe};
+    co_await Remove(name, MissReason::kAbsent);
     co_return failure;
   }
   NoteChange(key);
@@ -176,16 +177,22 @@ Task<void> IndexClient::Remove(StripeName name, MissReason reason) {
   for (TargetPort* port : targets_.ports()) {
     if (port->MayHaveFiled(name.stripe)) calls.push_back(port->Withdraw(name));
   }
-  for (Task<Status>& call : calls) (void)co_await call;  // A stale record is found out by its shards.
+  for (Task<Status>& call : calls)
+    (void)co_await call;  // A stale record is found out by its shards.
   NoteChange(key);
   cache_.Remove(key, name.stripe);
   calls.clear();
   for (TargetPort* port : targets_.ports()) calls.push_back(port->Drop(name.stripe));
   for (Task<Status>& call : calls) (void)co_await call;  // Reclaim finds what stays behind.
   switch (reason) {
-    case MissReason::kEvicted: ++stats_.evicted_stripes; break;
-    case MissReason::kExpired: ++stats_.expired_stripes; break;
-    default: break;
+    case MissReason::kEvicted:
+      ++stats_.evicted_stripes;
+      break;
+    case MissReason::kExpired:
+      ++stats_.expired_stripes;
+      break;
+    default:
+      break;
   }
 }
 

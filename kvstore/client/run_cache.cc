@@ -35,9 +35,9 @@ void KnownRun::Remove(StripeId stripe) {
 }
 
 std::span<const KnownRun::Place> KnownRun::Find(BlockId id) const {
-  const auto first = std::lower_bound(
-      places_.begin(), places_.end(), id,
-      [](const Place& place, const BlockId& wanted) { return place.id < wanted; });
+  const auto first =
+      std::lower_bound(places_.begin(), places_.end(), id,
+                       [](const Place& place, const BlockId& wanted) { return place.id < wanted; });
   auto last = first;
   while (last != places_.end() && last->id == id) ++last;
   return {first, last};

@@ -14,9 +14,9 @@ namespace cairn::kv {
 // A stripe of `payload` bytes: blocks end to end, each from a sector boundary.
 struct StripeLayout {
   uint8_t data_shards = 0;
-  uint32_t shard_size = 0;         // A multiple of kSectorSize.
-  uint64_t payload = 0;            // Up to the last block's last byte.
-  std::vector<uint64_t> offsets;   // Of each block.
+  uint32_t shard_size = 0;        // A multiple of kSectorSize.
+  uint64_t payload = 0;           // Up to the last block's last byte.
+  std::vector<uint64_t> offsets;  // Of each block.
 };
 
 // One data shard per 64 KiB of payload, at least 1, at most `data_shards_max`; and never so few

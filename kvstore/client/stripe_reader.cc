@@ -185,7 +185,8 @@ bool StripeReader::Decode(Reading& reading, ShardRange range,
   const std::optional<erasure::Codec> codec = CodecOf(reading.manifest);
   if (!codec) return false;
   std::vector<erasure::Survivor> given;
-  for (const Survivor& survivor : survivors) given.push_back({survivor.shard.value, survivor.bytes});
+  for (const Survivor& survivor : survivors)
+    given.push_back({survivor.shard.value, survivor.bytes});
   std::vector<erasure::Wanted> wanted;
   std::vector<size_t> pieces;
   for (size_t i = 0; i < reading.outcomes.size(); ++i) {

@@ -12,9 +12,9 @@
 namespace cairn::kv {
 
 struct ReaderLimits {
-  uint32_t reads_in_flight_max = 256;      // Shard reads at once, over all targets.
-  uint64_t copy_bytes_max = 72 * kMiB;     // For callers' memory that is not aligned.
-  uint64_t rebuild_bytes_max = 128 * kMiB; // For survivors of degraded reads.
+  uint32_t reads_in_flight_max = 256;       // Shard reads at once, over all targets.
+  uint64_t copy_bytes_max = 72 * kMiB;      // For callers' memory that is not aligned.
+  uint64_t rebuild_bytes_max = 128 * kMiB;  // For survivors of degraded reads.
 };
 
 // Loop thread only. Everything passed in must outlive it.

@@ -54,7 +54,8 @@ uint64_t StripeWriter::PayloadMax(uint8_t data_shards, uint8_t parity_shards) co
   // In the worst case every shard is copied: the callers' memory is not aligned.
   const uint64_t strides = uint64_t{data_shards} + parity_shards;
   const uint64_t shard = std::min(shard_size_max_, buffers_.largest() / strides);
-  const uint64_t usable = shard < 4 * kSectorSize ? 0 : AlignDown(shard - 2 * kSectorSize, kSectorSize);
+  const uint64_t usable =
+      shard < 4 * kSectorSize ? 0 : AlignDown(shard - 2 * kSectorSize, kSectorSize);
   return std::min(kStripePayloadMax, usable * data_shards);
 }
 
@@ -102,13 +103,14 @@ Result<Manifest> StripeWriter::Plan(const StripeOrder& order, StripeLayout& layo
     return Status(Code::kUnavailable, "only " + std::to_string(live) + " targets take writes");
   }
   // With targets down the stripe gets narrower, not less redundant.
-  const auto width = static_cast<uint8_t>(
-      std::min<size_t>(order.data_shards, live - order.parity_shards));
+  const auto width =
+      static_cast<uint8_t>(std::min<size_t>(order.data_shards, live - order.parity_shards));
   layout = LayOut(sizes, width, shard_size_max_);
   if (layout.data_shards == 0) {
-    return Status(Code::kNoSpace, "a stripe of " + std::to_string(width) + " data shards of at most " +
-                                      std::to_string(shard_size_max_) + " bytes cannot hold " +
-                                      std::to_string(layout.payload) + " bytes");
+    return Status(Code::kNoSpace, "a stripe of " + std::to_string(width) +
+                                      " data shards of at most " + std::to_string(shard_size_max_) +
+                                      " bytes cannot hold " + std::to_string(layout.payload) +
+                                      " bytes");
   }
   const std::vector<TargetState> states = parts_.targets.States();
   const size_t count = size_t{layout.data_shards} + order.parity_shards;

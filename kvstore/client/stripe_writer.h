@@ -29,8 +29,8 @@ struct WriterParts {
 struct StripeOrder {
   NamespaceId space;
   RunId run;
-  uint32_t position = 0;       // Of the first block in its chain.
-  uint8_t data_shards = 0;     // At most.
+  uint32_t position = 0;    // Of the first block in its chain.
+  uint8_t data_shards = 0;  // At most.
   uint8_t parity_shards = 0;
   Retention retention;
   Ack ack = Ack::kCached;

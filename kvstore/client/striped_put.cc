@@ -16,9 +16,9 @@ struct StripedStore::Putting {
 struct StripedStore::PutState {
   ChainPut put;
   SpaceRecord space;
-  std::vector<Status> outcomes;                      // Of each block.
-  std::vector<std::shared_ptr<Putting>> ours;        // Not null: this call stores the block.
-  std::vector<std::shared_ptr<Putting>> others;      // Not null: another call (or block) does.
+  std::vector<Status> outcomes;                  // Of each block.
+  std::vector<std::shared_ptr<Putting>> ours;    // Not null: this call stores the block.
+  std::vector<std::shared_ptr<Putting>> others;  // Not null: another call (or block) does.
 
   size_t ChainAt(size_t at) const { return put.first + at; }
 };
@@ -41,8 +41,8 @@ Task<std::vector<Status>> StripedStore::Put(ChainPut put) {
                  .ours = std::vector<std::shared_ptr<Putting>>(count),
                  .others = std::vector<std::shared_ptr<Putting>>(count)};
   for (size_t begin = 0; begin < count;) {
-    const size_t run_end = (state.ChainAt(begin) / state.space.run_blocks + 1) *
-                           state.space.run_blocks;
+    const size_t run_end =
+        (state.ChainAt(begin) / state.space.run_blocks + 1) * state.space.run_blocks;
     const size_t end = std::min(count, run_end - state.put.first);
     co_await Classify(state, begin, end);
     begin = end;
@@ -178,9 +178,7 @@ Retention StripedStore::RetentionOf(const SpaceRecord& space,
                                     std::optional<uint32_t> ttl_seconds) const {
   const uint32_t ttl = ttl_seconds.value_or(space.ttl_seconds);
   const int64_t now = parts_.clock.UnixNow().value;
-  return {.kind = space.retention,
-          .ttl_seconds = ttl,
-          .expires_at = {now + int64_t{ttl} * 1000}};
+  return {.kind = space.retention, .ttl_seconds = ttl, .expires_at = {now + int64_t{ttl} * 1000}};
 }
 
 }  // namespace cairn::kv

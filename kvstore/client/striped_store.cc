@@ -247,10 +247,11 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
   const SpaceRecord* known = FindSpace(space);
   if (known == nullptr) co_return Status(Code::kInvalid, "unknown namespace: attach first");
   const SpaceRecord record = *known;
-  for (size_t at = first; at < chain.size(); at = (at / record.run_blocks + 1) * record.run_blocks) {
+  for (size_t at = first; at < chain.size();
+       at = (at / record.run_blocks + 1) * record.run_blocks) {
     const RunKey key = RunOf(record, chain, at);
-    const size_t end = std::min<size_t>(chain.size(),
-                                        (at / record.run_blocks + 1) * record.run_blocks);
+    const size_t end =
+        std::min<size_t>(chain.size(), (at / record.run_blocks + 1) * record.run_blocks);
     const std::vector<BlockId> wanted(chain.begin() + static_cast<ptrdiff_t>(at),
                                       chain.begin() + static_cast<ptrdiff_t>(end));
     auto run = co_await index_.Load(key, wanted);
@@ -259,7 +260,8 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
     for (const BlockId& id : wanted) {
       for (const KnownRun::Place& place : run.value()->Find(id)) {
         const StripeId stripe = place.stripe->manifest.stripe;
-        if (std::find(doomed.begin(), doomed.end(), stripe) == doomed.end()) doomed.push_back(stripe);
+        if (std::find(doomed.begin(), doomed.end(), stripe) == doomed.end())
+          doomed.push_back(stripe);
       }
     }
     for (const StripeId& stripe : doomed) {
@@ -289,7 +291,8 @@ void StripedStore::NoteRead(uint64_t bytes, Nanos took) {
     read_latency_nanos_ += kWeight * (nanos - read_latency_nanos_);
   } else {
     const double transfer = std::max(nanos - read_latency_nanos_, nanos / 2);
-    read_bytes_per_nano_ += kWeight * (static_cast<double>(bytes) / transfer - read_bytes_per_nano_);
+    read_bytes_per_nano_ +=
+        kWeight * (static_cast<double>(bytes) / transfer - read_bytes_per_nano_);
   }
 }
 

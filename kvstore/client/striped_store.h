@@ -16,8 +16,8 @@
 namespace cairn::kv {
 
 struct StripedStoreOptions {
-  uint64_t shard_size_max = 0;                 // What a segment of every target can take.
-  uint64_t write_buffer_bytes = 128 * kMiB;    // Parity, and copies of unaligned memory.
+  uint64_t shard_size_max = 0;               // What a segment of every target can take.
+  uint64_t write_buffer_bytes = 128 * kMiB;  // Parity, and copies of unaligned memory.
   uint64_t index_cache_bytes = 64 * kMiB;
   uint64_t put_bytes_in_flight_max = 1 * kGiB;  // Of callers' memory; beyond it: kOverloaded.
   ReaderLimits reader;

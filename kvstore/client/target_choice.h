@@ -13,9 +13,9 @@ namespace cairn::kv {
 
 struct TargetState {
   TargetId id;
-  bool live = false;         // Takes writes: there, healthy.
-  uint64_t free_bytes = 0;   // Or what reclaim could free soon.
-  uint32_t queue = 0;        // Operations in flight.
+  bool live = false;        // Takes writes: there, healthy.
+  uint64_t free_bytes = 0;  // Or what reclaim could free soon.
+  uint32_t queue = 0;       // Operations in flight.
 };
 
 // `count` distinct live targets: each place goes to the better of two random candidates, by free

@@ -116,7 +116,8 @@ class FakeTarget final : public TargetPort {
   bool MayHaveFiled(StripeId stripe) const override { return filed.contains(stripe); }
   void Touch(StripeId stripe, UnixMillis expires_at) override {
     const auto found = filed.find(stripe);
-    if (found != filed.end()) found->second.expires_at = std::max(found->second.expires_at, expires_at);
+    if (found != filed.end())
+      found->second.expires_at = std::max(found->second.expires_at, expires_at);
   }
 
   Task<Status> SaveSpace(SpaceRecord record) override {

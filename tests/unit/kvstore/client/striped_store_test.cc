@@ -13,11 +13,11 @@
 namespace cairn::kv {
 namespace {
 
-using testing::HasCode;
-using testing::IsOk;
 using ::testing::AllOf;
 using ::testing::Each;
+using testing::HasCode;
 using ::testing::HasSubstr;
+using testing::IsOk;
 
 // Evicts by hand: removes what the test says, or nothing.
 class FakeKeeper final : public SpaceKeeper {
@@ -266,8 +266,8 @@ TEST(StripedStore, SaysWhyABlockIsNotThere) {
     }
     return Manifest();
   }();
-  Task<void> removal = store.store().index().Remove(
-      {manifest.space, manifest.run, manifest.stripe}, MissReason::kEvicted);
+  Task<void> removal = store.store().index().Remove({manifest.space, manifest.run, manifest.stripe},
+                                                    MissReason::kEvicted);
   store.Await(std::move(removal));
   EXPECT_EQ(store.Lookup(evicted).miss, MissReason::kEvicted);
   EXPECT_THAT(store.Get(evicted, 0), HasCode(Code::kNotFound));
@@ -282,7 +282,7 @@ TEST(StripedStore, NothingExpiredIsServed) {
   store.clock().Advance(9'000);
   EXPECT_EQ(store.Lookup(chain).blocks, 1u);  // Refreshes.
   store.clock().Advance(9'000);
-  EXPECT_THAT(store.Get(chain, 0), IsOk());   // Refreshes, too.
+  EXPECT_THAT(store.Get(chain, 0), IsOk());  // Refreshes, too.
   store.clock().Advance(10'000);
   EXPECT_THAT(store.Get(chain, 0), HasCode(Code::kNotFound));
   EXPECT_EQ(store.Lookup(chain).miss, MissReason::kExpired);
@@ -290,10 +290,12 @@ TEST(StripedStore, NothingExpiredIsServed) {
 
 TEST(StripedStore, AFixedTtlIsNotRefreshed) {
   Store store;
-  store.space = store.Attach({.name = "fixed",
-                              .fingerprint = "f",
-                              .retention = RetentionKind::kFixed,
-                              .ttl_seconds = 10}).value();
+  store.space = store
+                    .Attach({.name = "fixed",
+                             .fingerprint = "f",
+                             .retention = RetentionKind::kFixed,
+                             .ttl_seconds = 10})
+                    .value();
   const Chain chain = store.MakeChain({10'000});
   EXPECT_THAT(store.Put(chain), Each(IsOk()));
   store.clock().Advance(9'999);
