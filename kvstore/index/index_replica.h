@@ -53,6 +53,7 @@ class IndexReplica {
   // Nothing when the stripe is not filed here.
   const StripeState* Find(StripeId stripe) const;
   const std::map<StripeId, StripeState>& stripes() const { return stripes_; }
+  bool has_touched() const { return !touched_.empty(); }
   uint64_t damaged_records() const { return damaged_records_; }
   uint64_t memory_bytes() const;
 
