@@ -42,14 +42,14 @@ Client::Client(Loop& loop, BlockStore& store) : loop_(loop), store_(store), gate
 Client::~Client() { KV_CHECK(gate_.closed()); }
 
 void Client::Attach(NamespaceOptions options, AttachDone done) {
-  loop_.Post([this, options = std::move(options), done = std::move(done)]() mutable {
+  Submit([this, options = std::move(options), done = std::move(done)]() mutable {
     if (gate_.closed()) return done(Stopped());
     gate_.Hold(RunAttach(store_, std::move(options), std::move(done)));
   });
 }
 
 void Client::Lookup(NamespaceId space, std::vector<BlockId> chain, LookupDone done) {
-  loop_.Post([this, space, chain = std::move(chain), done = std::move(done)]() mutable {
+  Submit([this, space, chain = std::move(chain), done = std::move(done)]() mutable {
     if (gate_.closed()) return done(Stopped());
     gate_.Hold(RunLookup(store_, space, std::move(chain), std::move(done)));
   });
@@ -57,7 +57,7 @@ void Client::Lookup(NamespaceId space, std::vector<BlockId> chain, LookupDone do
 
 void Client::Get(NamespaceId space, std::vector<BlockId> chain, std::vector<BlockRead> reads,
                  Instant deadline, GetDone done) {
-  loop_.Post([this, space, chain = std::move(chain), reads = std::move(reads), deadline,
+  Submit([this, space, chain = std::move(chain), reads = std::move(reads), deadline,
               done = std::move(done)]() mutable {
     if (gate_.closed()) return done(std::vector<BlockReadResult>(reads.size(), {Stopped(), 0}));
     gate_.Hold(
@@ -66,13 +66,25 @@ void Client::Get(NamespaceId space, std::vector<BlockId> chain, std::vector<Bloc
 }
 
 void Client::Put(ChainPut put, PutDone done) {
-  loop_.Post([this, put = std::move(put), done = std::move(done)]() mutable {
+  Submit([this, put = std::move(put), done = std::move(done)]() mutable {
     if (gate_.closed()) return done(std::vector<Status>(put.blocks.size(), Stopped()));
     gate_.Hold(RunPut(store_, std::move(put), std::move(done)));
   });
 }
 
-Task<void> Client::Stop() { return gate_.Close(); }
+Task<void> Client::Stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  return gate_.Close();
+}
+
+void Client::Submit(std::function<void()> call) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_) return loop_.Post(std::move(call));
+  }
+  call();
+}
 
 Result<NamespaceId> AttachAndWait(Client& client, NamespaceOptions options) {
   std::mutex mutex;

@@ -1,4 +1,4 @@
-// Keys and small records of the index, as bytes (docs/formats/index.md).
+// Keys and small records of the index, as bytes. All keys start with `i`: the rest is the log's.
 #pragma once
 
 #include <optional>
@@ -31,9 +31,9 @@ struct StripeName {
   auto operator<=>(const StripeName&) const = default;
 };
 
-inline constexpr std::string_view kManifestPrefix = "m/";
-inline constexpr std::string_view kStatePrefix = "t/";
-inline constexpr std::string_view kSpacePrefix = "n/";
+inline constexpr std::string_view kManifestPrefix = "im/";
+inline constexpr std::string_view kStatePrefix = "it/";
+inline constexpr std::string_view kSpacePrefix = "in/";
 
 std::string RunPrefix(const NamespaceId& space, const RunId& run);
 std::string ManifestKey(const StripeName& name);

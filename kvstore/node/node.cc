@@ -49,7 +49,11 @@ Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions opti
   node->reclaimer_->Use(node->store_->index(), node->store_->writer(), node->store_->stats());
   // Until the replicas are compared, a miss is believed only after asking all of them.
   node->store_->index().set_settled(false);
-  KV_CO_RETURN_IF_ERROR(co_await node->store_->LoadSpaces());
+  const Status loaded = co_await node->store_->LoadSpaces();
+  if (!loaded.ok()) {
+    for (const auto& target : node->targets_) (void)co_await target->log().Stop();
+    co_return loaded;
+  }
   co_await node->Recover();
   node->background_.Hold(node->Maintain());
   co_return std::move(node);
@@ -229,6 +233,9 @@ Task<Status> Node::Stop() {
   co_return outcome;
 }
 
-Task<void> Node::Abandon() { co_await EndBackground(); }
+Task<void> Node::Abandon() {
+  co_await EndBackground();
+  for (const auto& target : targets_) (void)co_await target->log().Stop();
+}
 
 }  // namespace cairn::kv
