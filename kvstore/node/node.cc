@@ -106,7 +106,11 @@ Task<Result<std::unique_ptr<LocalTarget>>> Node::OpenMedium(TargetMedium medium)
                                     .log = parts_.log};
   const SegmentLogOptions log_options{.segment_size = options_.segment_size};
   auto log = co_await SegmentLog::Open(log_parts, log_options);
-  if (!log.ok()) co_return Status(log.code(), medium.label + ": " + log.status().message());
+  if (!log.ok()) {
+    // A device that takes no writes just now is one that cannot be used just now.
+    const Code code = log.code() == Code::kNoSpace ? Code::kUnavailable : log.code();
+    co_return Status(code, medium.label + ": " + log.status().message());
+  }
   auto index = co_await IndexReplica::Open(*medium.metadata, parts_.log);
   if (!index.ok()) {
     (void)co_await log.value()->Stop();
