@@ -39,8 +39,10 @@ KvPool::KvPool(const KvLayout& layout, uint32_t block_count)
   KV_CHECK(block_count > 0);
   KV_CHECK(block_bytes_ > 0);
   KV_CHECK(layout.block_tokens % KvLayout::kTilePositions == 0);
-  memory_.reset(
-      static_cast<uint8_t*>(std::aligned_alloc(kv::kSectorSize, block_bytes_ * block_count)));
+  // One sector more: kernels load whole registers, and may read (never use) a few bytes past the
+  // end.
+  const uint64_t size = block_bytes_ * block_count + kv::kSectorSize;
+  memory_.reset(static_cast<uint8_t*>(std::aligned_alloc(kv::kSectorSize, size)));
   KV_CHECK(memory_ != nullptr);
   const uint64_t used_bytes = layout.token_bytes() * layout.block_tokens;
   free_.reserve(block_count);

@@ -1,8 +1,8 @@
 // Paged KV memory: a fixed number of equal blocks, each one contiguous range that a disk can fill.
 //
-// A block holds the keys and values of `block_tokens` consecutive positions of one sequence, for all
-// layers. Its bytes mean the same wherever they lie: moved through the store and back into any block
-// of any pool with the same KvLayout, they give the same results bit for bit.
+// A block holds the keys and values of `block_tokens` consecutive positions of one sequence, for
+// all layers. Its bytes mean the same wherever they lie: moved through the store and back into any
+// block of any pool with the same KvLayout, they give the same results bit for bit.
 #pragma once
 
 #include <compare>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,19 +19,19 @@ enum class RopePairs {
 struct ModelShape {
   std::string architecture;  // "llama" or "qwen2".
   uint32_t layers = 0;
-  uint32_t hidden = 0;        // Width of the residual stream.
-  uint32_t heads = 0;         // Query heads; a multiple of kv_heads.
+  uint32_t hidden = 0;  // Width of the residual stream.
+  uint32_t heads = 0;   // Query heads; a multiple of kv_heads.
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;
-  uint32_t rope_dim = 0;      // The first rope_dim values of a head rotate. Even, at most head_dim.
+  uint32_t rope_dim = 0;  // The first rope_dim values of a head rotate. Even, at most head_dim.
   uint32_t ffn = 0;
   uint32_t vocab = 0;
-  uint32_t context_max = 0;   // Positions the model was trained for.
+  uint32_t context_max = 0;  // Positions the model was trained for.
   float rope_base = 10000.0f;
-  float rope_scale = 1.0f;    // Positions are multiplied by it (linear scaling; 1 = none).
+  float rope_scale = 1.0f;  // Positions are multiplied by it (linear scaling; 1 = none).
   RopePairs rope_pairs = RopePairs::kAdjacent;
   float norm_epsilon = 1e-5f;
-  uint64_t parameters = 0;    // Values in all tensors of the file.
+  uint64_t parameters = 0;  // Values in all tensors of the file.
 
   uint32_t query_width() const { return heads * head_dim; }
   uint32_t kv_width() const { return kv_heads * head_dim; }
@@ -42,7 +41,7 @@ struct ModelShape {
 struct LayerWeights {
   TensorView attention_norm;
   TensorView query, key, value, attention_output;
-  std::optional<TensorView> query_bias, key_bias, value_bias;
+  TensorView query_bias, key_bias, value_bias;  // Without dims where the model has none.
   TensorView ffn_norm;
   TensorView gate, up, down;
 };
@@ -53,11 +52,12 @@ struct LlamaModel {
   TensorView token_embedding;
   TensorView output_norm;
   TensorView output;  // The token embedding again where the file ties them.
-  std::optional<TensorView> rope_factors;  // rope_dim / 2 divisors of the frequencies (Llama 3.1).
+  TensorView
+      rope_factors;  // rope_dim / 2 divisors of the frequencies (Llama 3.1), or without dims.
   std::vector<LayerWeights> layers;
 
-  // Reads the shape and checks every tensor against it. kInvalid names what is missing, of the wrong
-  // shape, or not supported (another architecture, a rope scaling that we do not compute).
+  // Reads the shape and checks every tensor against it. kInvalid names what is missing, of the
+  // wrong shape, or not supported (another architecture, a rope scaling that we do not compute).
   static kv::Result<LlamaModel> Load(const GgufFile& file);
 };
 

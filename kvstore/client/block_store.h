@@ -21,20 +21,20 @@
 namespace cairn::kv {
 
 struct NamespaceOptions {
-  std::string name;         // 1 to 128 bytes.
-  std::string fingerprint;  // Of the layout; up to 4 KiB of text. Part of the namespace id.
+  std::string name = {};         // 1 to 128 bytes.
+  std::string fingerprint = {};  // Of the layout; up to 4 KiB. Part of the namespace id.
   uint8_t data_shards = 10;
   uint8_t parity_shards = 2;
   uint32_t run_blocks = kRunBlocksDefault;  // 1..kStripeBlocksMax.
   RetentionKind retention = RetentionKind::kRefreshed;
-  uint32_t ttl_seconds = 3 * 24 * 3600;     // The class `agent`.
+  uint32_t ttl_seconds = 3 * 24 * 3600;  // The class `agent`.
 };
 
 enum class MissReason : uint8_t { kNone, kAbsent, kExpired, kEvicted, kUnavailable };
 
 // What Lookup says of a chain: its longest restorable prefix.
 struct ChainHit {
-  uint32_t blocks = 0;  // Restorable, counted from the chain's first.
+  uint32_t blocks = 0;                  // Restorable, counted from the chain's first.
   MissReason miss = MissReason::kNone;  // Why the next one is not. kNone when all are there.
   std::vector<uint32_t> sizes;          // Bytes of each restorable block.
   Nanos load_estimate;                  // To read all of them, from recent reads.
@@ -65,11 +65,11 @@ enum class Ack : uint8_t { kCached, kDurable };
 // from the chain's start at least up to the last block's, so that runs can be told.
 struct ChainPut {
   NamespaceId space;
-  std::vector<BlockId> chain;
+  std::vector<BlockId> chain = {};
   uint32_t first = 0;
-  std::vector<BlockWrite> blocks;
+  std::vector<BlockWrite> blocks = {};
   Ack ack = Ack::kCached;
-  std::optional<uint32_t> ttl_seconds;  // None: the namespace's.
+  std::optional<uint32_t> ttl_seconds = {};  // None: the namespace's.
 };
 
 class BlockStore {

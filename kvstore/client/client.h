@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "kvstore/async/gate.h"
@@ -28,13 +29,19 @@ class Client {
            Instant deadline, std::function<void(std::vector<BlockReadResult>)> done);
   void Put(ChainPut put, std::function<void(std::vector<Status>)> done);
 
-  // Loop thread. Refuses later calls with kUnavailable and resolves when none is in flight.
+  // Loop thread. Refuses later calls with kUnavailable and resolves when none is in flight. Run the
+  // loop once more after it: calls that were submitted before may still wait in its queue.
   Task<void> Stop();
 
  private:
+  // Runs `call` on the loop, or at once when the client has stopped: it finds the gate closed.
+  void Submit(std::function<void()> call);
+
   Loop& loop_;
   BlockStore& store_;
-  Gate gate_;  // Loop thread only.
+  std::mutex mutex_;
+  bool stopped_ = false;  // Protected by mutex_.
+  Gate gate_;             // Loop thread only, until it is closed.
 };
 
 // A blocking call for threads that have nothing else to do: waits for the callback.

@@ -1,0 +1,221 @@
+// Two acknowledgements to publish, a union of replicas to be sure of a miss.
+#include "kvstore/client/index_client.h"
+
+#include <algorithm>
+
+#include "kvstore/types/limits.h"
+
+namespace cairn::kv {
+namespace {
+
+constexpr size_t kGoneSlots = 65536;
+constexpr uint32_t kReadAttempts = 4;
+
+uint64_t Fingerprint(const NamespaceId& space, const BlockId& id) {
+  return (space.low ^ id.high) * 0x9e3779b97f4a7c15u ^ id.low;
+}
+
+}  // namespace
+
+IndexClient::IndexClient(Clock& clock, TargetSet& targets, StoreStats& stats,
+                         uint64_t cache_bytes_max)
+    : clock_(clock), targets_(targets), stats_(stats), cache_(cache_bytes_max), gone_(kGoneSlots) {}
+
+Task<Status> IndexClient::Publish(IndexedStripe stripe, Durability durability) {
+  const Manifest& manifest = stripe.manifest;
+  const std::vector<TargetId> order = ReplicaOrder(manifest.space, manifest.run, targets_.ids());
+  const size_t wanted = std::min<size_t>(kIndexReplicas, order.size());
+  const size_t needed = std::min<size_t>(2, order.size());
+  size_t acknowledged = 0;
+  size_t next = 0;
+  Status failure(Code::kUnavailable, "no target takes index records");
+  while (acknowledged < needed && next < order.size()) {
+    std::vector<std::pair<TargetId, Task<Status>>> calls;
+    while (next < order.size() && acknowledged + calls.size() < wanted) {
+      const TargetId id = order[next++];
+      if (!targets_.IsLive(id)) continue;
+      calls.emplace_back(id, targets_.Find(id)->Publish(stripe, durability));
+    }
+    for (auto& [id, call] : calls) {
+      Status outcome = co_await call;
+      targets_.Note(id, outcome);
+      if (outcome.ok()) {
+        ++acknowledged;
+      } else {
+        failure = std::move(outcome);
+      }
+    }
+  }
+  // Some replica lacks what it should have, or holds what lookups would not look for.
+  if (acknowledged < wanted || next > wanted) settled_ = false;
+  const RunKey key{manifest.space, manifest.run};
+  if (acknowledged < needed) {
+    const StripeName name{key.space, key.run, manifest.stripe};
+    co_await Remove(name, MissReason::kAbsent);
+    co_return failure;
+  }
+  NoteChange(key);
+  cache_.Add(key, std::move(stripe));
+  co_return Status();
+}
+
+Task<Result<KnownRun*>> IndexClient::Load(RunKey key, std::vector<BlockId> wanted) {
+  KnownRun* known = cache_.Find(key);
+  if (known != nullptr && (known->complete || AllUsable(*known, wanted))) co_return known;
+  for (uint32_t attempt = 0;; ++attempt) {
+    Loading& loading = loading_[key];  // A std::map: stays where it is.
+    ++loading.readers;
+    const uint64_t changes_before = loading.changes;
+    auto run = co_await Read(key, wanted);
+    const bool changed = loading.changes != changes_before;
+    if (--loading.readers == 0) loading_.erase(key);
+    if (!run.ok()) co_return run.status();
+    // What was published or removed while we read may be wrong in what we read.
+    if (changed && attempt + 1 < kReadAttempts) continue;
+    KnownRun* kept = cache_.Insert(key, std::move(run).value());
+    if (changed) kept->complete = false;
+    co_return kept;
+  }
+}
+
+Task<Result<KnownRun>> IndexClient::Read(RunKey key, std::vector<BlockId> wanted) {
+  const std::vector<TargetId> order = ReplicaOrder(key.space, key.run, targets_.ids());
+  const size_t ask_max = settled_ ? std::min<size_t>(kIndexReplicas, order.size()) : order.size();
+  KnownRun run;
+  size_t next = 0;
+  size_t answered = 0;
+  Status failure(Code::kUnavailable, "no target answers for the index");
+  while (next < ask_max && !(answered > 0 && AllUsable(run, wanted))) {
+    // One first; when that does not settle it, all others at once.
+    const size_t until = next == 0 ? 1 : ask_max;
+    std::vector<std::pair<TargetId, Task<Result<std::vector<IndexedStripe>>>>> calls;
+    for (; next < until; ++next) {
+      calls.emplace_back(order[next], targets_.Find(order[next])->LookUp(key.space, key.run));
+    }
+    for (auto& [id, call] : calls) {
+      auto stripes = co_await call;
+      targets_.Note(id, stripes.status());
+      if (!stripes.ok()) {
+        failure = stripes.status();
+        continue;
+      }
+      ++answered;
+      for (IndexedStripe& stripe : stripes.value()) run.Add(std::move(stripe));
+    }
+  }
+  if (answered == 0) co_return failure;
+  // Published means: two replicas have it. So all but one must have been asked to be sure.
+  run.complete = next >= ask_max && answered + 1 >= ask_max && (answered >= 2 || ask_max < 2);
+  co_return std::move(run);
+}
+
+bool IndexClient::AllUsable(const KnownRun& run, const std::vector<BlockId>& wanted) const {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const BlockId& id) {
+    const auto places = run.Find(id);
+    return std::any_of(places.begin(), places.end(), [&](const KnownRun::Place& place) {
+      return WhyNot(*place.stripe) == MissReason::kNone;
+    });
+  });
+}
+
+MissReason IndexClient::WhyNot(const KnownStripe& stripe) const {
+  if (stripe.gone) return MissReason::kEvicted;
+  if (clock_.UnixNow() >= stripe.expires_at) return MissReason::kExpired;
+  if (targets_.ShardsAtHand(stripe.manifest) < stripe.manifest.data_shards) {
+    return MissReason::kUnavailable;
+  }
+  return MissReason::kNone;
+}
+
+IndexClient::Answer IndexClient::Find(const KnownRun& run, const NamespaceId& space,
+                                      BlockId id) const {
+  Answer answer;
+  for (const KnownRun::Place& place : run.Find(id)) {
+    answer.reason = WhyNot(*place.stripe);
+    if (answer.reason == MissReason::kNone) {
+      answer.place = &place;
+      return answer;
+    }
+  }
+  if (answer.reason != MissReason::kAbsent) return answer;
+  const uint64_t fingerprint = Fingerprint(space, id);
+  const Gone& gone = gone_[fingerprint % kGoneSlots];
+  if (gone.reason != MissReason::kNone && gone.fingerprint == fingerprint) {
+    answer.reason = gone.reason;
+  } else if (!run.complete) {
+    answer.reason = MissReason::kUnavailable;  // Too few replicas answered to be sure.
+  }
+  return answer;
+}
+
+void IndexClient::Touch(KnownStripe& stripe) {
+  const UnixMillis now = clock_.UnixNow();
+  const auto seconds = static_cast<uint32_t>(now.value / 1000);
+  if (stripe.touched_seconds == seconds) return;
+  stripe.touched_seconds = seconds;
+  const Retention& retention = stripe.manifest.retention;
+  if (retention.kind == RetentionKind::kRefreshed) {
+    const UnixMillis expires_at{now.value + int64_t{retention.ttl_seconds} * 1000};
+    stripe.expires_at = std::max(stripe.expires_at, expires_at);
+  }
+  for (TargetPort* port : targets_.ports()) {
+    port->Touch(stripe.manifest.stripe, stripe.expires_at);
+  }
+}
+
+Task<void> IndexClient::Remove(StripeName name, MissReason reason) {
+  const RunKey key{name.space, name.run};
+  if (reason != MissReason::kAbsent) {
+    // For the reason of later misses; without the run at hand the misses are just kAbsent.
+    const std::vector<BlockId> any;
+    auto run = co_await Load(key, any);
+    if (run.ok()) RememberGone(*run.value(), name, reason);
+  }
+  NoteChange(key);
+  cache_.Remove(key, name.stripe);
+  std::vector<Task<Status>> calls;
+  for (TargetPort* port : targets_.ports()) {
+    if (port->MayHaveFiled(name.stripe)) calls.push_back(port->Withdraw(name));
+  }
+  for (Task<Status>& call : calls)
+    (void)co_await call;  // A stale record is found out by its shards.
+  NoteChange(key);
+  cache_.Remove(key, name.stripe);
+  calls.clear();
+  for (TargetPort* port : targets_.ports()) calls.push_back(port->Drop(name.stripe));
+  for (Task<Status>& call : calls) (void)co_await call;  // Reclaim finds what stays behind.
+  switch (reason) {
+    case MissReason::kEvicted:
+      ++stats_.evicted_stripes;
+      break;
+    case MissReason::kExpired:
+      ++stats_.expired_stripes;
+      break;
+    default:
+      break;
+  }
+}
+
+void IndexClient::NoteChange(const RunKey& key) {
+  const auto found = loading_.find(key);
+  if (found != loading_.end()) ++found->second.changes;
+}
+
+IndexClient::Gone& IndexClient::GoneSlot(const NamespaceId& space, BlockId id) {
+  return gone_[Fingerprint(space, id) % kGoneSlots];
+}
+
+void IndexClient::RememberGone(const KnownRun& run, StripeName name, MissReason reason) {
+  for (const KnownStripePtr& known : run.stripes()) {
+    if (known->manifest.stripe != name.stripe) continue;
+    for (const ManifestBlock& block : known->manifest.blocks) {
+      GoneSlot(name.space, block.id) = {Fingerprint(name.space, block.id), reason};
+    }
+  }
+}
+
+uint64_t IndexClient::memory_bytes() const {
+  return cache_.memory_bytes() + gone_.size() * sizeof(Gone);
+}
+
+}  // namespace cairn::kv

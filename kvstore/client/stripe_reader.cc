@@ -1,0 +1,274 @@
+// Healthy reads land in place; failed pieces are decoded from the same range of other shards.
+#include "kvstore/client/stripe_reader.h"
+
+#include <algorithm>
+#include <array>
+
+#include "erasure/codec.h"
+#include "kvstore/base/checksum.h"
+
+namespace cairn::kv {
+namespace {
+
+bool IsAligned(MutableByteSpan memory) {
+  return reinterpret_cast<uintptr_t>(memory.data()) % kSectorSize == 0;
+}
+
+bool AllOk(const std::vector<Status>& outcomes) {
+  return std::all_of(outcomes.begin(), outcomes.end(), [](const Status& one) { return one.ok(); });
+}
+
+std::optional<erasure::Codec> CodecOf(const Manifest& manifest) {
+  return erasure::Codec::Create({.data_shards = manifest.data_shards,
+                                 .parity_shards = manifest.parity_shards,
+                                 .code = static_cast<erasure::CodeId>(manifest.code_id)});
+}
+
+}  // namespace
+
+StripeReader::StripeReader(Loop& loop, Clock& clock, TargetSet& targets, StoreStats& stats,
+                           ReaderLimits limits)
+    : clock_(clock),
+      targets_(targets),
+      stats_(stats),
+      reads_(loop, limits.reads_in_flight_max),
+      copies_(loop, limits.copy_bytes_max),
+      rebuilds_(loop, limits.rebuild_bytes_max) {}
+
+Task<Status> StripeReader::ReadBlock(KnownStripePtr stripe, uint32_t block, MutableByteSpan into,
+                                     Instant deadline) {
+  const Manifest& manifest = stripe->manifest;
+  const ManifestBlock& wanted = manifest.blocks[block];
+  KV_CHECK(into.size() >= wanted.size);
+  const uint64_t sectors = AlignUp(wanted.size, kSectorSize);
+  Reading reading{.manifest = manifest,
+                  .block = wanted,
+                  .plan = PlanBlock(manifest, block),
+                  .memory = into,
+                  .deadline = deadline,
+                  .outcomes = {}};
+  if (IsAligned(into) && into.size() >= sectors) {
+    reading.memory = into.first(sectors);
+    co_return co_await ReadAligned(reading);
+  }
+  BufferPool::Buffer copy = co_await copies_.Take(sectors);
+  reading.memory = copy.span().first(sectors);
+  Status outcome = co_await ReadAligned(reading);
+  if (outcome.ok()) std::copy_n(reading.memory.begin(), wanted.size, into.begin());
+  co_return outcome;
+}
+
+Task<Status> StripeReader::ReadAligned(Reading& reading) {
+  std::vector<Task<Status>> calls;
+  for (size_t i = 0; i < reading.plan.pieces.size(); ++i) calls.push_back(ReadPiece(reading, i));
+  bool whole = true;
+  for (Task<Status>& call : calls) {
+    reading.outcomes.push_back(co_await call);
+    whole = whole && reading.outcomes.back().ok();
+  }
+  // Again here, end to end: the targets checked the pieces before the bytes left them.
+  const ByteSpan bytes = reading.memory.first(reading.block.size);
+  if (whole && Checksum(bytes) == reading.block.checksum) co_return Status();
+  if (clock_.Now() >= reading.deadline) co_return Status(Code::kDeadline);
+  if (whole) {
+    ++stats_.corrupt_shards;
+    for (size_t i = 0; i < reading.outcomes.size(); ++i) {
+      if (!PieceIsRight(reading, i)) reading.outcomes[i] = Status(Code::kCorrupt);
+    }
+    if (AllOk(reading.outcomes)) co_return Status(Code::kUnavailable, "checksums do not agree");
+  }
+  ++stats_.degraded_reads;
+  Status rebuilt = co_await Rebuild(reading);
+  if (rebuilt.code() == Code::kCorrupt) rebuilt = co_await RebuildCarefully(reading);
+  if (!rebuilt.ok()) co_return rebuilt;
+  if (Checksum(bytes) == reading.block.checksum) co_return Status();
+  co_return Status(Code::kUnavailable, "more shards are damaged than parity can replace");
+}
+
+Task<Status> StripeReader::ReadPiece(const Reading& reading, size_t piece) {
+  const Piece& at = reading.plan.pieces[piece];
+  const Semaphore::Permit permit = co_await reads_.Acquire(1);
+  if (clock_.Now() >= reading.deadline) co_return Status(Code::kDeadline);
+  SegmentLog::Range range{.stripe = reading.manifest.stripe,
+                          .index = at.shard,
+                          .offset = at.shard_offset,
+                          .into = reading.memory.subspan(at.block_offset, at.sectors_size()),
+                          .checksum = reading.plan.checksums[piece],
+                          .checked_size = at.size};
+  co_return co_await ReadShard(range, reading.manifest.targets[at.shard.value]);
+}
+
+Task<Status> StripeReader::ReadShard(SegmentLog::Range range, TargetId target) {
+  TargetPort* port = targets_.Find(target);
+  if (port == nullptr) {
+    ++stats_.missing_shards;
+    co_return Status(Code::kUnavailable, "its target is gone");
+  }
+  Status outcome = co_await port->Read(range);
+  targets_.Note(target, outcome);
+  Count(outcome);
+  co_return outcome;
+}
+
+Task<Status> StripeReader::Rebuild(Reading& reading) {
+  const Manifest& manifest = reading.manifest;
+  std::vector<Piece> failed;
+  for (size_t i = 0; i < reading.outcomes.size(); ++i) {
+    if (!reading.outcomes[i].ok()) failed.push_back(reading.plan.pieces[i]);
+  }
+  const ShardRange range = RangeOf(failed);
+  const uint64_t places = manifest.shard_count() + uint64_t{manifest.parity_shards};
+  if (failed.size() > manifest.parity_shards || places * range.size() > rebuilds_.largest()) {
+    if (targets_.ShardsAtHand(manifest) == 0) co_return Status(Code::kNotFound, "evicted");
+    co_return Status(Code::kUnavailable, "too few shards are left");
+  }
+  BufferPool::Buffer buffer = co_await rebuilds_.Take(places * range.size());
+  std::vector<Survivor> survivors;
+  co_await GatherSurvivors(reading, range, buffer.span(), survivors);
+  if (survivors.size() < manifest.data_shards) {
+    if (clock_.Now() >= reading.deadline) co_return Status(Code::kDeadline);
+    if (targets_.ShardsAtHand(manifest) == 0) co_return Status(Code::kNotFound, "evicted");
+    co_return Status(Code::kUnavailable, "too few shards are left");
+  }
+  const MutableByteSpan beside =
+      buffer.span().subspan(uint64_t{manifest.shard_count()} * range.size());
+  if (!Decode(reading, range, survivors, beside)) co_return Status(Code::kUnavailable);
+  for (size_t i = 0; i < reading.outcomes.size(); ++i) {
+    // A survivor was damaged: the read of part of a shard cannot tell which.
+    if (!PieceIsRight(reading, i)) co_return Status(Code::kCorrupt);
+  }
+  co_return Status();
+}
+
+Task<void> StripeReader::GatherSurvivors(const Reading& reading, ShardRange range,
+                                         MutableByteSpan scratch,
+                                         std::vector<Survivor>& survivors) {
+  const Manifest& manifest = reading.manifest;
+  std::vector<bool> tried(manifest.shard_count(), false);
+  for (size_t i = 0; i < reading.outcomes.size(); ++i) {
+    const Piece& piece = reading.plan.pieces[i];
+    if (!reading.outcomes[i].ok()) {
+      tried[piece.shard.value] = true;
+    } else if (piece.shard_offset <= range.begin &&
+               range.end <= piece.shard_offset + piece.sectors_size()) {
+      // It was read and verified just now. (A verified piece has zeroes up to its sector's end.)
+      tried[piece.shard.value] = true;
+      const uint32_t at = piece.block_offset + (range.begin - piece.shard_offset);
+      survivors.push_back({piece.shard, reading.memory.subspan(at, range.size())});
+    }
+  }
+  while (survivors.size() < manifest.data_shards && clock_.Now() < reading.deadline) {
+    std::vector<std::pair<Survivor, Task<Status>>> calls;
+    for (uint8_t i = 0; i < manifest.shard_count(); ++i) {
+      if (survivors.size() + calls.size() >= manifest.data_shards) break;
+      if (tried[i]) continue;
+      tried[i] = true;
+      const MutableByteSpan into = scratch.subspan(uint64_t{i} * range.size(), range.size());
+      SegmentLog::Range part{.stripe = manifest.stripe,
+                             .index = {i},
+                             .offset = range.begin,
+                             .into = into,
+                             .checksum = std::nullopt,
+                             .checked_size = 0};
+      calls.emplace_back(Survivor{{i}, into}, ReadShard(part, manifest.targets[i]));
+    }
+    if (calls.empty()) break;
+    for (auto& [survivor, call] : calls) {
+      const Status outcome = co_await call;
+      if (outcome.ok()) survivors.push_back(survivor);
+    }
+  }
+}
+
+bool StripeReader::Decode(Reading& reading, ShardRange range,
+                          const std::vector<Survivor>& survivors, MutableByteSpan scratch) {
+  const std::optional<erasure::Codec> codec = CodecOf(reading.manifest);
+  if (!codec) return false;
+  std::vector<erasure::Survivor> given;
+  for (const Survivor& survivor : survivors)
+    given.push_back({survivor.shard.value, survivor.bytes});
+  std::vector<erasure::Wanted> wanted;
+  std::vector<size_t> pieces;
+  for (size_t i = 0; i < reading.outcomes.size(); ++i) {
+    if (reading.outcomes[i].ok()) continue;
+    wanted.push_back({reading.plan.pieces[i].shard.value,
+                      scratch.subspan(pieces.size() * range.size(), range.size())});
+    pieces.push_back(i);
+  }
+  if (!codec->Reconstruct(given, wanted)) return false;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = reading.plan.pieces[pieces[i]];
+    const auto from = wanted[i].bytes.subspan(piece.shard_offset - range.begin);
+    std::copy_n(from.begin(), piece.size,
+                reading.memory.begin() + static_cast<ptrdiff_t>(piece.block_offset));
+  }
+  return true;
+}
+
+Task<Status> StripeReader::RebuildCarefully(Reading& reading) {
+  const Manifest& manifest = reading.manifest;
+  const ShardRange whole{0, manifest.shard_size};
+  const size_t pieces = reading.plan.pieces.size();
+  const uint64_t places = manifest.shard_count() + uint64_t{manifest.parity_shards};
+  if (places * manifest.shard_size > rebuilds_.largest()) co_return Status(Code::kUnavailable);
+  BufferPool::Buffer buffer = co_await rebuilds_.Take(places * manifest.shard_size);
+  if (clock_.Now() >= reading.deadline) co_return Status(Code::kDeadline);
+  std::vector<Task<Status>> calls;
+  for (uint8_t i = 0; i < manifest.shard_count(); ++i) {
+    const MutableByteSpan into =
+        buffer.span().subspan(uint64_t{i} * whole.size(), manifest.shard_size);
+    calls.push_back(VerifyShard(manifest.stripe, {i}, manifest.targets[i], into));
+  }
+  std::vector<Survivor> survivors;
+  std::vector<bool> good(manifest.shard_count(), false);
+  for (uint8_t i = 0; i < manifest.shard_count(); ++i) {
+    Task<Status>& call = calls[i];
+    const Status outcome = co_await call;
+    good[i] = outcome.ok();
+    const MutableByteSpan bytes =
+        buffer.span().subspan(uint64_t{i} * whole.size(), manifest.shard_size);
+    if (good[i]) survivors.push_back({{i}, bytes});
+  }
+  if (survivors.size() < manifest.data_shards) {
+    co_return Status(Code::kUnavailable, "more shards are damaged than parity can replace");
+  }
+  for (size_t i = 0; i < pieces; ++i) {
+    const Piece& piece = reading.plan.pieces[i];
+    reading.outcomes[i] = Status(good[piece.shard.value] ? Code::kOk : Code::kCorrupt);
+    if (!good[piece.shard.value]) continue;
+    const auto from = buffer.span().subspan(
+        uint64_t{piece.shard.value} * whole.size() + piece.shard_offset, piece.size);
+    std::copy(from.begin(), from.end(),
+              reading.memory.begin() + static_cast<ptrdiff_t>(piece.block_offset));
+  }
+  const MutableByteSpan beside =
+      buffer.span().subspan(uint64_t{manifest.shard_count()} * whole.size());
+  if (!Decode(reading, whole, survivors, beside)) co_return Status(Code::kUnavailable);
+  co_return Status();
+}
+
+Task<Status> StripeReader::VerifyShard(StripeId stripe, ShardIndex shard, TargetId target,
+                                       MutableByteSpan into) {
+  TargetPort* port = targets_.Find(target);
+  if (port == nullptr) co_return Status(Code::kUnavailable, "its target is gone");
+  Status outcome = co_await port->ReadVerified(stripe, shard, into);
+  Count(outcome);
+  co_return outcome;
+}
+
+bool StripeReader::PieceIsRight(const Reading& reading, size_t piece) const {
+  const Piece& at = reading.plan.pieces[piece];
+  return Checksum(reading.memory.subspan(at.block_offset, at.size)) ==
+         reading.plan.checksums[piece];
+}
+
+void StripeReader::Count(const Status& outcome) {
+  if (outcome.ok()) return;
+  if (outcome.code() == Code::kCorrupt) {
+    ++stats_.corrupt_shards;
+  } else {
+    ++stats_.missing_shards;
+  }
+}
+
+}  // namespace cairn::kv

@@ -1,0 +1,82 @@
+// Writes one stripe: parity, all shards at once, then publication. Commit first, publish second.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "kvstore/base/random.h"
+#include "kvstore/client/block_store.h"
+#include "kvstore/client/buffer_pool.h"
+#include "kvstore/client/index_client.h"
+#include "kvstore/client/stripe_plan.h"
+#include "kvstore/client/target_set.h"
+#include "kvstore/io/workers.h"
+
+namespace cairn::kv {
+
+struct WriterParts {
+  Loop& loop;
+  Clock& clock;
+  Workers& workers;
+  Random& random;
+  TargetSet& targets;
+  IndexClient& index;
+  SpaceKeeper& keeper;
+  StoreStats& stats;
+};
+
+// What is written, besides its bytes.
+struct StripeOrder {
+  NamespaceId space;
+  RunId run;
+  uint32_t position = 0;    // Of the first block in its chain.
+  uint8_t data_shards = 0;  // At most.
+  uint8_t parity_shards = 0;
+  Retention retention;
+  Ack ack = Ack::kCached;
+  std::vector<BlockWrite> blocks;  // At least one; their memory is the caller's.
+};
+
+// Loop thread only. What the parts refer to must outlive it.
+class StripeWriter {
+ public:
+  // `buffer_bytes_max` bounds parity and copies; `shard_size_max` is what a segment can take.
+  StripeWriter(WriterParts parts, uint64_t buffer_bytes_max, uint64_t shard_size_max);
+
+  // The payload that a stripe of this shape may have, so that it fits segments and buffers.
+  uint64_t PayloadMax(uint8_t data_shards, uint8_t parity_shards) const;
+
+  // Ok: on all its targets, or (when some failed) on at least k' + 1 of them, and published.
+  // Otherwise nothing of it is visible: kNoSpace, kOverloaded (space does not come fast enough),
+  // kUnavailable, kInvalid.
+  Task<Status> Write(StripeOrder order);
+
+  // Stripes that are written but not yet published: not garbage.
+  bool IsInFlight(StripeId stripe) const;
+
+  uint64_t memory_bytes() const { return buffers_.memory_bytes(); }
+
+ private:
+  struct Shards {
+    std::vector<ByteSpan> payloads;  // One per shard.
+    std::vector<TargetId> stored;    // The targets that have theirs.
+  };
+
+  Result<Manifest> Plan(const StripeOrder& order, StripeLayout& layout);
+  // Checksums, copies and parity: the heavy part, on a worker when it is large.
+  static void Fill(const StripeOrder& order, const StripeLayout& layout,
+                   const std::vector<ShardSource>& sources, MutableByteSpan scratch,
+                   Manifest& manifest, Shards& shards);
+  Task<Status> WriteOnce(const StripeOrder& order);
+  Task<Status> Commit(const StripeOrder& order, const Manifest& manifest, Shards& shards);
+  // Fills shards.stored. Fails when these are too few.
+  Task<Status> AppendAll(const Manifest& manifest, Shards& shards);
+  Task<Status> SyncAll(const Manifest& manifest, const Shards& shards);
+
+  WriterParts parts_;
+  const uint64_t shard_size_max_;
+  BufferPool buffers_;
+  std::vector<StripeId> in_flight_;
+};
+
+}  // namespace cairn::kv

@@ -1,0 +1,184 @@
+// Puts: what is there already is left alone, what is on its way is waited for, the rest is written.
+#include <algorithm>
+#include <utility>
+
+#include "kvstore/client/striped_store.h"
+
+namespace cairn::kv {
+
+// Shared by the call that stores the block and those that wait for it.
+struct StripedStore::Putting {
+  explicit Putting(Loop& loop) : done(loop) {}
+  Event done;
+  Status outcome;
+};
+
+struct StripedStore::PutState {
+  ChainPut put;
+  SpaceRecord space;
+  std::vector<Status> outcomes;                  // Of each block.
+  std::vector<std::shared_ptr<Putting>> ours;    // Not null: this call stores the block.
+  std::vector<std::shared_ptr<Putting>> others;  // Not null: another call (or block) does.
+
+  size_t ChainAt(size_t at) const { return put.first + at; }
+};
+
+Task<std::vector<Status>> StripedStore::Put(ChainPut put) {
+  const size_t count = put.blocks.size();
+  stats_.puts += count;
+  const SpaceRecord* space = FindSpace(put.space);
+  const Status checked = CheckPut(put, space);
+  if (!checked.ok()) {
+    stats_.puts_failed += count;
+    co_return std::vector<Status>(count, checked);
+  }
+  uint64_t bytes = 0;
+  for (const BlockWrite& block : put.blocks) bytes += block.bytes.size();
+  put_bytes_in_flight_ += bytes;
+  PutState state{.put = std::move(put),
+                 .space = *space,
+                 .outcomes = std::vector<Status>(count),
+                 .ours = std::vector<std::shared_ptr<Putting>>(count),
+                 .others = std::vector<std::shared_ptr<Putting>>(count)};
+  for (size_t begin = 0; begin < count;) {
+    const size_t run_end =
+        (state.ChainAt(begin) / state.space.run_blocks + 1) * state.space.run_blocks;
+    const size_t end = std::min(count, run_end - state.put.first);
+    co_await Classify(state, begin, end);
+    begin = end;
+  }
+  co_await WriteMissing(state);
+  for (size_t i = 0; i < count; ++i) {
+    if (state.others[i] == nullptr) continue;
+    Event& done = state.others[i]->done;
+    co_await done;
+    state.outcomes[i] = state.others[i]->outcome;
+  }
+  put_bytes_in_flight_ -= bytes;
+  for (const Status& outcome : state.outcomes) {
+    if (!outcome.ok()) ++stats_.puts_failed;
+  }
+  co_return std::move(state.outcomes);
+}
+
+Status StripedStore::CheckPut(const ChainPut& put, const SpaceRecord* space) const {
+  if (space == nullptr) return Status(Code::kInvalid, "unknown namespace: attach first");
+  if (put.chain.size() < put.blocks.size() || put.first > put.chain.size() - put.blocks.size()) {
+    return Status(Code::kInvalid, "the chain does not reach to the last block");
+  }
+  if (put.ttl_seconds && *put.ttl_seconds < 1) {
+    return Status(Code::kInvalid, "a TTL is at least one second");
+  }
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < put.blocks.size(); ++i) {
+    const BlockWrite& block = put.blocks[i];
+    if (block.id != put.chain[put.first + i]) {
+      return Status(Code::kInvalid, "the blocks are not the chain's, in order");
+    }
+    if (block.bytes.empty() || block.bytes.size() > kBlockSizeMax) {
+      return Status(Code::kInvalid, "a block has 1 byte to 64 MiB");
+    }
+    bytes += block.bytes.size();
+  }
+  if (put_bytes_in_flight_ > 0 && put_bytes_in_flight_ + bytes > options_.put_bytes_in_flight_max) {
+    return Status(Code::kOverloaded, "too many bytes are being put");
+  }
+  return Status();
+}
+
+// Blocks [begin, end) are of one run.
+Task<void> StripedStore::Classify(PutState& state, size_t begin, size_t end) {
+  const RunKey key = RunOf(state.space, state.put.chain, state.ChainAt(begin));
+  std::vector<BlockId> wanted;
+  for (size_t i = begin; i < end; ++i) wanted.push_back(state.put.blocks[i].id);
+  auto run = co_await index_.Load(key, wanted);
+  if (!run.ok()) {
+    for (size_t i = begin; i < end; ++i) state.outcomes[i] = run.status();
+    co_return;
+  }
+  // From here to the end of the loop nothing is awaited: the view stays true.
+  for (size_t i = begin; i < end; ++i) {
+    const BlockId id = state.put.blocks[i].id;
+    const IndexClient::Answer answer = index_.Find(*run.value(), key.space, id);
+    if (answer.place != nullptr) continue;  // The first writer won.
+    std::shared_ptr<Putting>& putting = putting_[{key.space, id}];
+    if (putting != nullptr) {
+      state.others[i] = putting;
+      continue;
+    }
+    putting = std::make_shared<Putting>(parts_.loop);
+    state.ours[i] = putting;
+  }
+}
+
+Task<void> StripedStore::WriteMissing(PutState& state) {
+  const uint64_t payload_max =
+      writer_.PayloadMax(state.space.data_shards, state.space.parity_shards);
+  std::vector<std::vector<size_t>> groups;  // One stripe each; of one run, in order.
+  uint64_t payload = 0;
+  size_t run = SIZE_MAX;
+  for (size_t i = 0; i < state.ours.size(); ++i) {
+    if (state.ours[i] == nullptr) continue;
+    const uint64_t size = state.put.blocks[i].bytes.size();
+    const size_t run_of_block = state.ChainAt(i) / state.space.run_blocks;
+    const uint64_t grown = AlignUp(payload, kSectorSize) + size;
+    const bool fits = !groups.empty() && run_of_block == run && grown <= payload_max &&
+                      groups.back().size() < kStripeBlocksMax;
+    if (!fits) groups.emplace_back();
+    payload = fits ? grown : size;
+    run = run_of_block;
+    groups.back().push_back(i);
+  }
+  std::vector<Task<Status>> writes;
+  for (const std::vector<size_t>& group : groups) writes.push_back(WriteGroup(state, group));
+  for (size_t i = 0; i < groups.size(); ++i) {
+    Task<Status>& write = writes[i];
+    const Status outcome = co_await write;
+    for (const size_t at : groups[i]) Finish(state, at, outcome);
+  }
+}
+
+Task<Status> StripedStore::WriteGroup(PutState& state, const std::vector<size_t>& group) {
+  StripeOrder order{.space = state.space.id,
+                    .run = RunOf(state.space, state.put.chain, state.ChainAt(group[0])).run,
+                    .position = static_cast<uint32_t>(state.ChainAt(group[0])),
+                    .data_shards = state.space.data_shards,
+                    .parity_shards = state.space.parity_shards,
+                    .retention = RetentionOf(state.space, state.put.ttl_seconds),
+                    .ack = state.put.ack,
+                    .blocks = {}};
+  uint64_t bytes = 0;
+  for (const size_t at : group) {
+    order.blocks.push_back(state.put.blocks[at]);
+    bytes += state.put.blocks[at].bytes.size();
+  }
+  const uint64_t payload_max =
+      writer_.PayloadMax(state.space.data_shards, state.space.parity_shards);
+  if (bytes > payload_max && group.size() == 1) {
+    co_return Status(Code::kNoSpace, "a block of " + std::to_string(bytes) +
+                                         " bytes is larger than the store's segments allow (" +
+                                         std::to_string(payload_max) + ")");
+  }
+  Status outcome = co_await writer_.Write(std::move(order));
+  if (outcome.ok()) {
+    stats_.bytes_put += bytes;
+    stats_.puts_stored += group.size();
+  }
+  co_return outcome;
+}
+
+void StripedStore::Finish(PutState& state, size_t at, const Status& outcome) {
+  state.outcomes[at] = outcome;
+  state.ours[at]->outcome = outcome;
+  state.ours[at]->done.Set();
+  putting_.erase({state.space.id, state.put.blocks[at].id});
+}
+
+Retention StripedStore::RetentionOf(const SpaceRecord& space,
+                                    std::optional<uint32_t> ttl_seconds) const {
+  const uint32_t ttl = ttl_seconds.value_or(space.ttl_seconds);
+  const int64_t now = parts_.clock.UnixNow().value;
+  return {.kind = space.retention, .ttl_seconds = ttl, .expires_at = {now + int64_t{ttl} * 1000}};
+}
+
+}  // namespace cairn::kv

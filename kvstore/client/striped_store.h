@@ -1,0 +1,89 @@
+// A BlockStore over a set of targets: namespaces, lookups by runs, puts and gets by stripes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kvstore/async/event.h"
+#include "kvstore/async/gate.h"
+#include "kvstore/client/block_store.h"
+#include "kvstore/client/index_client.h"
+#include "kvstore/client/stripe_reader.h"
+#include "kvstore/client/stripe_writer.h"
+
+namespace cairn::kv {
+
+struct StripedStoreOptions {
+  uint64_t shard_size_max = 0;               // What a segment of every target can take.
+  uint64_t write_buffer_bytes = 128 * kMiB;  // Parity, and copies of unaligned memory.
+  uint64_t index_cache_bytes = 64 * kMiB;
+  uint64_t put_bytes_in_flight_max = 1 * kGiB;  // Of callers' memory; beyond it: kOverloaded.
+  ReaderLimits reader;
+};
+
+struct StripedStoreParts {
+  Loop& loop;
+  Clock& clock;
+  Workers& workers;
+  Random& random;
+  Log& log;
+  TargetSet& targets;
+  SpaceKeeper& keeper;
+};
+
+class StripedStore final : public BlockStore {
+ public:
+  // Everything in `parts` must outlive it.
+  StripedStore(StripedStoreParts parts, StripedStoreOptions options);
+
+  // Reads the namespaces from all targets. Call it once, before anything else.
+  Task<Status> LoadSpaces();
+
+  Task<Result<NamespaceId>> Attach(NamespaceOptions options) override;
+  Task<Result<ChainHit>> Lookup(NamespaceId space, std::vector<BlockId> chain) override;
+  Task<std::vector<BlockReadResult>> Get(NamespaceId space, std::vector<BlockId> chain,
+                                         std::vector<BlockRead> reads, Instant deadline) override;
+  Task<std::vector<Status>> Put(ChainPut put) override;
+  Task<Status> Delete(NamespaceId space, std::vector<BlockId> chain, uint32_t first) override;
+
+  IndexClient& index() { return index_; }
+  StripeWriter& writer() { return writer_; }
+  StoreStats& stats() { return stats_; }
+  // Of pools and caches; those of targets come on top.
+  uint64_t memory_bytes() const;
+
+ private:
+  struct Putting;   // A block that some call is storing now.
+  struct PutState;  // One Put on its way.
+  using PuttingKey = std::pair<NamespaceId, BlockId>;
+
+  const SpaceRecord* FindSpace(NamespaceId space) const;
+  RunKey RunOf(const SpaceRecord& space, const std::vector<BlockId>& chain, size_t at) const;
+  // Adds the blocks of one run to the hit; false at the first miss.
+  bool AddRun(const KnownRun& run, const SpaceRecord& space, const std::vector<BlockId>& wanted,
+              ChainHit& hit);
+  Task<BlockReadResult> GetOne(RunKey run, BlockRead read, Instant deadline);
+  Status CheckPut(const ChainPut& put, const SpaceRecord* space) const;
+  Task<void> Classify(PutState& state, size_t begin, size_t end);
+  Task<void> WriteMissing(PutState& state);
+  Task<Status> WriteGroup(PutState& state, const std::vector<size_t>& group);
+  void Finish(PutState& state, size_t at, const Status& outcome);
+  Retention RetentionOf(const SpaceRecord& space, std::optional<uint32_t> ttl_seconds) const;
+  void NoteRead(uint64_t bytes, Nanos took);
+
+  StripedStoreParts parts_;
+  const StripedStoreOptions options_;
+  StoreStats stats_;
+  IndexClient index_;
+  StripeWriter writer_;
+  StripeReader reader_;
+  std::map<NamespaceId, SpaceRecord> spaces_;
+  std::map<PuttingKey, std::shared_ptr<Putting>> putting_;
+  uint64_t put_bytes_in_flight_ = 0;
+  double read_bytes_per_nano_ = 1.0;  // Moving averages, for the load estimate.
+  double read_latency_nanos_ = 200e3;
+};
+
+}  // namespace cairn::kv

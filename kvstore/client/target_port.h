@@ -1,0 +1,53 @@
+// What a client may ask of one target, near or far: its shards, and its replica of the index.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kvstore/index/index_replica.h"
+#include "kvstore/segment/segment_log.h"
+
+namespace cairn::kv {
+
+// Loop thread only. Errors are those of SegmentLog and MetadataStore; memory and references passed
+// in must live until the task is done.
+class TargetPort {
+ public:
+  virtual ~TargetPort() = default;
+
+  virtual TargetId id() const = 0;
+  virtual uint64_t free_bytes() const = 0;
+  virtual uint32_t operations_in_flight() const = 0;
+
+  // --- Shards ---
+  virtual Task<Status> Append(const Manifest& manifest, ShardIndex index, ByteSpan payload) = 0;
+  virtual Task<Status> Read(SegmentLog::Range range) = 0;
+  virtual Task<Status> ReadVerified(StripeId stripe, ShardIndex index, MutableByteSpan into) = 0;
+  // A hint without I/O: false when the target surely does not hold the shard.
+  virtual bool MayHold(StripeId stripe, ShardIndex index) const = 0;
+  virtual Task<Status> Drop(StripeId stripe) = 0;
+  // Makes every append and drop done so far survive a power cut.
+  virtual Task<Status> Sync() = 0;
+
+  // --- The index replica ---
+  virtual Task<Status> Publish(IndexedStripe stripe, Durability durability) = 0;
+  virtual Task<Result<std::vector<IndexedStripe>>> LookUp(NamespaceId space, RunId run) = 0;
+  virtual Task<Status> Withdraw(StripeName name) = 0;
+  // A hint without I/O: false when the replica surely has not filed the stripe.
+  virtual bool MayHaveFiled(StripeId stripe) const = 0;
+  virtual void Touch(StripeId stripe, UnixMillis expires_at) = 0;
+
+  // --- Namespaces ---
+  virtual Task<Status> SaveSpace(SpaceRecord record) = 0;
+  virtual Task<Result<std::vector<SpaceRecord>>> ListSpaces() = 0;
+};
+
+// Makes room on full targets. Several calls may be in flight.
+class SpaceKeeper {
+ public:
+  virtual ~SpaceKeeper() = default;
+  // Frees space until `bytes` more fit on every live target. kNoSpace when nothing can be evicted.
+  virtual Task<Status> MakeRoom(uint64_t bytes) = 0;
+};
+
+}  // namespace cairn::kv

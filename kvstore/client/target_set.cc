@@ -1,0 +1,72 @@
+// Looks up ports by id and counts failures in a row.
+#include "kvstore/client/target_set.h"
+
+#include <algorithm>
+
+namespace cairn::kv {
+namespace {
+
+constexpr uint32_t kFailuresMax = 3;
+constexpr Nanos kSuspectFor = Seconds(5);
+
+}  // namespace
+
+TargetSet::TargetSet(Clock& clock, std::vector<TargetPort*> ports)
+    : clock_(clock), ports_(std::move(ports)) {
+  std::sort(ports_.begin(), ports_.end(),
+            [](const TargetPort* a, const TargetPort* b) { return a->id() < b->id(); });
+  for (const TargetPort* port : ports_) ids_.push_back(port->id());
+}
+
+TargetPort* TargetSet::Find(TargetId id) const {
+  const auto found = std::lower_bound(ids_.begin(), ids_.end(), id);
+  if (found == ids_.end() || *found != id) return nullptr;
+  return ports_[static_cast<size_t>(found - ids_.begin())];
+}
+
+std::vector<TargetState> TargetSet::States() const {
+  std::vector<TargetState> states;
+  for (const TargetPort* port : ports_) {
+    states.push_back({.id = port->id(),
+                      .live = IsLive(port->id()),
+                      .free_bytes = port->free_bytes(),
+                      .queue = port->operations_in_flight()});
+  }
+  return states;
+}
+
+size_t TargetSet::live_count() const {
+  return static_cast<size_t>(
+      std::count_if(ids_.begin(), ids_.end(), [this](TargetId id) { return IsLive(id); }));
+}
+
+bool TargetSet::IsLive(TargetId id) const {
+  const auto found = health_.find(id);
+  return found == health_.end() || found->second.failures < kFailuresMax ||
+         clock_.Now() >= found->second.suspect_until;
+}
+
+void TargetSet::Note(TargetId id, const Status& outcome) {
+  if (outcome.code() != Code::kUnavailable) {
+    health_.erase(id);
+    return;
+  }
+  Health& health = health_[id];
+  if (++health.failures >= kFailuresMax) health.suspect_until = clock_.Now() + kSuspectFor;
+}
+
+void TargetSet::Suspect(TargetId id) {
+  health_[id] = {.failures = kFailuresMax, .suspect_until = clock_.Now() + kSuspectFor};
+}
+
+uint32_t TargetSet::ShardsAtHand(const Manifest& manifest) const {
+  uint32_t count = 0;
+  for (size_t i = 0; i < manifest.targets.size(); ++i) {
+    const TargetPort* port = Find(manifest.targets[i]);
+    const ShardIndex index{static_cast<uint8_t>(i)};
+    if (port != nullptr && port->MayHold(manifest.stripe, index)) ++count;
+  }
+  return count;
+}
+
+}  // namespace cairn::kv

@@ -1,0 +1,47 @@
+// The targets that a client knows, and how each has behaved lately.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "kvstore/client/target_choice.h"
+#include "kvstore/client/target_port.h"
+#include "kvstore/io/clock.h"
+
+namespace cairn::kv {
+
+// Loop thread only. The ports and the clock must outlive it.
+class TargetSet {
+ public:
+  TargetSet(Clock& clock, std::vector<TargetPort*> ports);
+
+  // Null for a target that is not there: gone, or replaced by another.
+  TargetPort* Find(TargetId id) const;
+  const std::vector<TargetPort*>& ports() const { return ports_; }
+  const std::vector<TargetId>& ids() const { return ids_; }
+
+  std::vector<TargetState> States() const;
+  size_t live_count() const;
+  bool IsLive(TargetId id) const;
+
+  // A target that fails several times in a row takes no writes for a while.
+  void Note(TargetId id, const Status& outcome);
+  // Takes no writes for a while, as of now.
+  void Suspect(TargetId id);
+
+  // The shards of the stripe that may be there.
+  uint32_t ShardsAtHand(const Manifest& manifest) const;
+
+ private:
+  struct Health {
+    uint32_t failures = 0;  // In a row.
+    Instant suspect_until;
+  };
+
+  Clock& clock_;
+  std::vector<TargetPort*> ports_;  // By ascending id.
+  std::vector<TargetId> ids_;
+  std::map<TargetId, Health> health_;
+};
+
+}  // namespace cairn::kv

@@ -1,0 +1,65 @@
+// Keys and small records of the index, as bytes. All keys start with `i`: the rest is the log's.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kvstore/base/result.h"
+#include "kvstore/types/ids.h"
+#include "kvstore/types/manifest.h"
+
+namespace cairn::kv {
+
+// What reclaim and expiry need of a stripe, without its manifest.
+struct StripeState {
+  NamespaceId space;
+  RunId run;
+  UnixMillis expires_at;
+  uint32_t last_access = 0;  // Seconds since 1970.
+  uint32_t position = 0;     // Of its first block in the chain: suffixes are evicted first.
+  uint32_t ttl_seconds = 0;
+  RetentionKind kind = RetentionKind::kRefreshed;
+  auto operator<=>(const StripeState&) const = default;
+};
+
+// Where a stripe's manifest is filed.
+struct StripeName {
+  NamespaceId space;
+  RunId run;
+  StripeId stripe;
+  auto operator<=>(const StripeName&) const = default;
+};
+
+inline constexpr std::string_view kManifestPrefix = "im/";
+inline constexpr std::string_view kStatePrefix = "it/";
+inline constexpr std::string_view kSpacePrefix = "in/";
+
+std::string RunPrefix(const NamespaceId& space, const RunId& run);
+std::string ManifestKey(const StripeName& name);
+std::string StateKey(const StripeId& stripe);
+// Nothing when `key` is not a state key.
+std::optional<StripeId> StripeOfStateKey(std::string_view key);
+
+std::string EncodeState(const StripeState& state);
+// kCorrupt when the length or the version is wrong.
+Result<StripeState> DecodeState(std::string_view bytes);
+
+// A namespace as registered: name -> (id, fingerprint, shape, retention).
+struct SpaceRecord {
+  NamespaceId id;
+  std::string name;
+  std::string fingerprint;
+  uint8_t data_shards = 0;
+  uint8_t parity_shards = 0;
+  uint32_t run_blocks = 0;
+  RetentionKind retention = RetentionKind::kRefreshed;
+  uint32_t ttl_seconds = 0;
+  auto operator<=>(const SpaceRecord&) const = default;
+};
+
+std::string SpaceKey(std::string_view name);
+std::string EncodeSpace(const SpaceRecord& record);
+Result<SpaceRecord> DecodeSpace(std::string_view bytes);
+
+}  // namespace cairn::kv

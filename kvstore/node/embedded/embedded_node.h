@@ -1,0 +1,51 @@
+// A whole store inside the caller's process: folders on a file system, served on a thread of its
+// own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kvstore/base/log.h"
+#include "kvstore/client/client.h"
+#include "kvstore/client/store_stats.h"
+#include "kvstore/node/node.h"
+#include "kvstore/os/poller.h"
+
+namespace cairn::kv {
+
+struct EmbeddedOptions {
+  std::string data_dir;
+  uint32_t targets = 12;             // Files that stand for SSDs: each its own failure domain.
+  uint64_t target_bytes = 1 * kGiB;  // Of targets made from now on; preallocated.
+  PollerOptions poller;
+  uint32_t worker_threads = 2;
+  uint64_t metadata_cache_bytes = 32 * kMiB;  // RocksDB's, for all targets together.
+  uint64_t metadata_memtable_bytes = 32 * kMiB;
+  NodeOptions node;  // segment_size: 0 chooses by target_bytes.
+};
+
+class EmbeddedNode {
+ public:
+  // Opens or creates everything and returns when the store serves. `log` must outlive the result.
+  // kConflict: the folder is in use, or of another version. kNoSpace: no room for the targets.
+  // kInvalid: not writable, or options that make no sense. The message is for people.
+  static Result<std::unique_ptr<EmbeddedNode>> Start(EmbeddedOptions options, Log& log);
+  // Stops it, if Stop was not called.
+  ~EmbeddedNode();
+
+  // Thread-safe.
+  Client& client();
+  // Asks the store's thread and waits. Not from a callback.
+  StoreStats stats();
+
+  // Refuses later calls, waits for those in flight, writes what only memory knows. Once.
+  Status Stop();
+
+ private:
+  class Core;
+  explicit EmbeddedNode(std::unique_ptr<Core> core);
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace cairn::kv

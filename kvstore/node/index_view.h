@@ -1,0 +1,26 @@
+// What the index replicas of this node, taken together, know of a stripe.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kvstore/index/index_replica.h"
+#include "kvstore/node/local_target.h"
+
+namespace cairn::kv {
+
+using LocalTargets = std::vector<std::unique_ptr<LocalTarget>>;
+
+// The state with the latest access and expiry of any replica; nothing when none has filed it.
+std::optional<StripeState> FindState(const LocalTargets& targets, StripeId stripe);
+
+// Every stripe that `target` holds a shard of, by segment and offset.
+std::vector<StripeId> StripesOn(const LocalTarget& target);
+
+// Puts a manifest where it is missing: every stripe filed on some replica, and restorable, is filed
+// with the first kIndexReplicas of its run's order. `filed` counts new records. Fails when some
+// replica could not be read or written: then try again later.
+Task<Status> RepairIndex(const LocalTargets& targets, uint64_t& filed);
+
+}  // namespace cairn::kv

@@ -1,0 +1,245 @@
+// Opens the targets, recovers what was not published, and keeps house in the background.
+#include "kvstore/node/node.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "kvstore/node/index_view.h"
+
+namespace cairn::kv {
+namespace {
+
+// A shard record has a header with the manifest in front of the payload.
+constexpr uint64_t kRecordOverheadMax = kManifestSizeMax + 4 * kSectorSize;
+
+}  // namespace
+
+Node::Node(NodeParts parts, NodeOptions options)
+    : parts_(parts), options_(options), stopping_(parts.loop), background_(parts.loop) {}
+
+Node::~Node() = default;
+
+Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions options) {
+  std::unique_ptr<Node> node(new Node(parts, options));
+  KV_CO_RETURN_IF_ERROR(co_await node->OpenTargets());
+  std::vector<TargetPort*> ports;
+  uint64_t segment_size_min = kSegmentSizeMax;
+  for (const auto& target : node->targets_) {
+    ports.push_back(target.get());
+    const SegmentLogStats stats = target->log().stats();
+    const uint64_t segments = std::max<uint64_t>(1, target->log().segments().size());
+    segment_size_min = std::min(segment_size_min, stats.capacity_bytes / segments);
+  }
+  StripedStoreOptions store_options = options.store;
+  store_options.shard_size_max =
+      AlignDown(segment_size_min - std::min(segment_size_min, kRecordOverheadMax), kSectorSize);
+  node->set_ = std::make_unique<TargetSet>(parts.clock, std::move(ports));
+  const Reclaimer::Parts reclaimer_parts{
+      .loop = parts.loop, .clock = parts.clock, .log = parts.log, .targets = node->targets_};
+  node->reclaimer_ = std::make_unique<Reclaimer>(reclaimer_parts, options.reclaim);
+  const StripedStoreParts store_parts{.loop = parts.loop,
+                                      .clock = parts.clock,
+                                      .workers = parts.workers,
+                                      .random = parts.random,
+                                      .log = parts.log,
+                                      .targets = *node->set_,
+                                      .keeper = *node->reclaimer_};
+  node->store_ = std::make_unique<StripedStore>(store_parts, store_options);
+  node->reclaimer_->Use(node->store_->index(), node->store_->writer(), node->store_->stats());
+  // Until the replicas are compared, a miss is believed only after asking all of them.
+  node->store_->index().set_settled(false);
+  const Status loaded = co_await node->store_->LoadSpaces();
+  if (!loaded.ok()) {
+    for (const auto& target : node->targets_) (void)co_await target->log().Stop();
+    co_return loaded;
+  }
+  co_await node->Recover();
+  node->background_.Hold(node->Maintain());
+  co_return std::move(node);
+}
+
+Task<Status> Node::OpenTargets() {
+  Status failure;
+  for (uint32_t i = 0; i < parts_.media.count(); ++i) {
+    auto target = co_await OpenTarget(i);
+    if (target.ok()) {
+      targets_.push_back(std::move(target).value());
+      continue;
+    }
+    const Code code = target.status().code();
+    // A person must decide, or the configuration is wrong: nothing is served half.
+    if (code == Code::kConflict || code == Code::kInvalid || code == Code::kNoSpace) {
+      failure = target.status();
+      break;
+    }
+    parts_.log.Error("target " + std::to_string(i) + " is left out: " + target.status().ToString());
+    failure = target.status();
+  }
+  const Code code = failure.code();
+  const bool fatal = code == Code::kConflict || code == Code::kInvalid || code == Code::kNoSpace;
+  if (!fatal && !targets_.empty()) co_return Status();
+  for (const auto& target : targets_) (void)co_await target->log().Stop();
+  if (failure.ok()) co_return Status(Code::kInvalid, "a node needs at least one target");
+  co_return failure;
+}
+
+Task<Result<std::unique_ptr<LocalTarget>>> Node::OpenTarget(uint32_t i) {
+  auto medium = co_await parts_.media.Open(i);
+  if (medium.code() == Code::kCorrupt) {
+    medium = co_await parts_.media.ForgetMetadata(i, medium.status());
+  }
+  if (!medium.ok()) co_return medium.status();
+  auto target = co_await OpenMedium(std::move(medium).value());
+  if (target.code() != Code::kCorrupt) co_return std::move(target);
+  medium = co_await parts_.media.Replace(i, target.status());
+  if (!medium.ok()) co_return medium.status();
+  co_return co_await OpenMedium(std::move(medium).value());
+}
+
+Task<Result<std::unique_ptr<LocalTarget>>> Node::OpenMedium(TargetMedium medium) {
+  const SegmentLog::Parts log_parts{.loop = parts_.loop,
+                                    .clock = parts_.clock,
+                                    .disk = *medium.disk,
+                                    .metadata = *medium.metadata,
+                                    .random = parts_.random,
+                                    .log = parts_.log};
+  const SegmentLogOptions log_options{.segment_size = options_.segment_size};
+  auto log = co_await SegmentLog::Open(log_parts, log_options);
+  if (!log.ok()) {
+    // A device that takes no writes just now is one that cannot be used just now.
+    const Code code = log.code() == Code::kNoSpace ? Code::kUnavailable : log.code();
+    co_return Status(code, medium.label + ": " + log.status().message());
+  }
+  auto index = co_await IndexReplica::Open(*medium.metadata, parts_.log);
+  if (!index.ok()) {
+    (void)co_await log.value()->Stop();
+    co_return Status(index.code(), medium.label + ": " + index.status().message());
+  }
+  co_return std::make_unique<LocalTarget>(parts_.clock, std::move(medium), std::move(log).value(),
+                                          std::move(index).value());
+}
+
+// A stripe that was written, and whose publication a crash has swallowed, is published now if it
+// can be restored; otherwise it is dropped.
+Task<void> Node::Recover() {
+  std::map<StripeId, Manifest> recovered;
+  for (const auto& target : targets_) {
+    for (Manifest& manifest : target->log().TakeRecovered()) {
+      const StripeId stripe = manifest.stripe;
+      recovered.emplace(stripe, std::move(manifest));
+    }
+  }
+  for (const auto& [stripe, manifest] : recovered) {
+    if (!FindState(targets_, stripe)) co_await PublishRecovered(manifest);
+  }
+  if (!recovered.empty()) {
+    parts_.log.Info("recovered " + std::to_string(recovered.size()) + " stripes from segments");
+  }
+}
+
+Task<void> Node::PublishRecovered(const Manifest& manifest) {
+  StoreStats& stats = store_->stats();
+  const bool expired = parts_.clock.UnixNow() >= manifest.retention.expires_at;
+  const bool whole = set_->ShardsAtHand(manifest) >= manifest.data_shards;
+  if (whole && !expired) {
+    IndexedStripe stripe{
+        .manifest = manifest, .expires_at = manifest.retention.expires_at, .position = 0};
+    const Status published =
+        co_await store_->index().Publish(std::move(stripe), Durability::kProcess);
+    if (published.ok()) ++stats.republished_stripes;
+    co_return;
+  }
+  const StripeName name{manifest.space, manifest.run, manifest.stripe};
+  co_await store_->index().Remove(name, MissReason::kAbsent);
+  ++stats.dropped_stripes;
+}
+
+Task<void> Node::Maintain() {
+  const Instant opened = parts_.clock.Now();
+  Instant checkpoint_at = opened + options_.checkpoint_interval;
+  Instant repair_at = opened;
+  bool reaped = false;
+  while (!stopping_.is_set()) {
+    const Instant wake_at = parts_.clock.Now() + options_.maintenance_interval;
+    co_await parts_.clock.SleepUntil(wake_at, &stopping_);
+    if (stopping_.is_set()) break;
+    co_await reclaimer_->RunIfLow();
+    co_await reclaimer_->PurgeExpired();
+    const Instant now = parts_.clock.Now();
+    if (now >= checkpoint_at) {
+      co_await Checkpoint();
+      checkpoint_at = now + options_.checkpoint_interval;
+    }
+    if (now >= repair_at) {
+      co_await RepairIndexIfNeeded();
+      repair_at = now + Seconds(5);
+    }
+    if (!reaped && now >= opened + options_.orphan_age) {
+      reaped = true;
+      co_await reclaimer_->ReapOrphans();
+    }
+  }
+}
+
+Task<void> Node::Checkpoint() {
+  for (const auto& target : targets_) {
+    const Status outcome = co_await target->Checkpoint();
+    if (!outcome.ok()) {
+      parts_.log.Warning(target->label() + ": checkpoint fails: " + outcome.ToString());
+    }
+  }
+}
+
+Task<void> Node::RepairIndexIfNeeded() {
+  IndexClient& index = store_->index();
+  if (index.settled()) co_return;
+  index.set_settled(true);  // A publication that goes astray meanwhile takes it back.
+  uint64_t filed = 0;
+  const Status outcome = co_await RepairIndex(targets_, filed);
+  // A target that was left out may be the one that knows more.
+  if (!outcome.ok() || targets_.size() < parts_.media.count()) index.set_settled(false);
+  if (filed > 0) {
+    parts_.log.Info("index: filed " + std::to_string(filed) + " records where they were missing");
+  }
+}
+
+StoreStats Node::stats() const {
+  StoreStats stats = store_->stats();
+  stats.memory_bytes = store_->memory_bytes();
+  for (const auto& target : targets_) {
+    const SegmentLogStats log = target->log().stats();
+    stats.bytes_appended += log.bytes_appended;
+    stats.bytes_moved += log.bytes_moved;
+    stats.capacity_bytes += log.capacity_bytes;
+    stats.free_bytes += log.free_bytes;
+    stats.live_bytes += log.live_bytes;
+    stats.memory_bytes += target->memory_bytes();
+  }
+  return stats;
+}
+
+Task<void> Node::EndBackground() {
+  reclaimer_->Stop();
+  stopping_.Set();
+  co_await background_.Close();
+}
+
+Task<Status> Node::Stop() {
+  co_await EndBackground();
+  Status outcome;
+  for (const auto& target : targets_) {
+    Status written = co_await target->Checkpoint();
+    if (!written.ok()) outcome = std::move(written);
+    Status stopped = co_await target->log().Stop();
+    if (!stopped.ok()) outcome = std::move(stopped);
+  }
+  co_return outcome;
+}
+
+Task<void> Node::Abandon() {
+  co_await EndBackground();
+  for (const auto& target : targets_) (void)co_await target->log().Stop();
+}
+
+}  // namespace cairn::kv

@@ -1,0 +1,94 @@
+// One storage node: its targets, and the store over them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kvstore/async/gate.h"
+#include "kvstore/base/log.h"
+#include "kvstore/client/striped_store.h"
+#include "kvstore/node/local_target.h"
+#include "kvstore/node/reclaimer.h"
+
+namespace cairn::kv {
+
+struct NodeOptions {
+  uint64_t segment_size = kSegmentSizeDefault;  // Of targets that are formatted from now on.
+  StripedStoreOptions store;                    // shard_size_max is computed.
+  ReclaimerOptions reclaim;
+  // A kCached put older than this survives a power cut.
+  Nanos checkpoint_interval = Seconds(5);
+  Nanos maintenance_interval = Millis(250);
+  Nanos orphan_age = Seconds(60);
+};
+
+// Where the targets of a node come from: folders of a file system, or simulated devices.
+class MediaSource {
+ public:
+  virtual ~MediaSource() = default;
+  virtual uint32_t count() const = 0;
+  // Opens what is there in place `i`, or makes a blank one when nothing is.
+  virtual Task<Result<TargetMedium>> Open(uint32_t i) = 0;
+  // What is in place `i` cannot be used (`why`): sets it aside, never destroys it, and makes a
+  // blank one.
+  virtual Task<Result<TargetMedium>> Replace(uint32_t i, Status why) = 0;
+  // The metadata in place `i` is damaged: an empty one, beside the same device.
+  virtual Task<Result<TargetMedium>> ForgetMetadata(uint32_t i, Status why) = 0;
+};
+
+// Everything must outlive the node.
+struct NodeParts {
+  Loop& loop;
+  Clock& clock;
+  Workers& workers;
+  Random& random;
+  Log& log;
+  MediaSource& media;
+};
+
+// Loop thread only.
+class Node {
+ public:
+  // Opens all targets and publishes what a crash kept from being published. Targets that cannot be
+  // read are left out, loudly. kConflict: a target of another version; then nothing was formatted.
+  static Task<Result<std::unique_ptr<Node>>> Open(NodeParts parts, NodeOptions options);
+  ~Node();
+
+  BlockStore& store() { return *store_; }
+  StripedStore& striped() { return *store_; }
+  // Counters, with those of the targets.
+  StoreStats stats() const;
+  const LocalTargets& targets() const { return targets_; }
+  Reclaimer& reclaimer() { return *reclaimer_; }
+
+  // No call may be in flight or follow. Writes what only memory knows, and stops the targets.
+  Task<Status> Stop();
+  // Stops without writing anything: what a crash leaves behind. For simulation.
+  Task<void> Abandon();
+
+ private:
+  struct Recovered;
+  Node(NodeParts parts, NodeOptions options);
+
+  Task<Status> OpenTargets();
+  // Null when the target cannot be used for now.
+  Task<Result<std::unique_ptr<LocalTarget>>> OpenTarget(uint32_t i);
+  Task<Result<std::unique_ptr<LocalTarget>>> OpenMedium(TargetMedium medium);
+  Task<void> Recover();
+  Task<void> PublishRecovered(const Manifest& manifest);
+  Task<void> Maintain();
+  Task<void> Checkpoint();
+  Task<void> RepairIndexIfNeeded();
+  Task<void> EndBackground();
+
+  NodeParts parts_;
+  const NodeOptions options_;
+  LocalTargets targets_;
+  std::unique_ptr<Reclaimer> reclaimer_;
+  std::unique_ptr<TargetSet> set_;
+  std::unique_ptr<StripedStore> store_;
+  Event stopping_;
+  Gate background_;
+};
+
+}  // namespace cairn::kv

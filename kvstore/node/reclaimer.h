@@ -1,0 +1,63 @@
+// Keeps free segments on every target: expired stripes first, then the least recently used.
+#pragma once
+
+#include <memory>
+
+#include "kvstore/async/event.h"
+#include "kvstore/base/log.h"
+#include "kvstore/client/index_client.h"
+#include "kvstore/client/stripe_writer.h"
+#include "kvstore/node/index_view.h"
+#include "kvstore/node/reclaim_plan.h"
+
+namespace cairn::kv {
+
+struct ReclaimerOptions {
+  uint32_t free_segments_min_percent = 10;  // The watermark, of each target. At least 2 segments.
+  uint32_t move_percent_max = 30;           // Bytes rewritten, of bytes put.
+};
+
+// Loop thread only. One reclaim at a time; who asks meanwhile waits for it.
+class Reclaimer final : public SpaceKeeper {
+ public:
+  // All must outlive it.
+  struct Parts {
+    Loop& loop;
+    Clock& clock;
+    Log& log;
+    const LocalTargets& targets;
+  };
+  Reclaimer(Parts parts, ReclaimerOptions options);
+  // Before the first call of any other method.
+  void Use(IndexClient& index, const StripeWriter& writer, StoreStats& stats);
+
+  Task<Status> MakeRoom(uint64_t bytes) override;
+  // Reclaims where less is free than the watermark asks for.
+  Task<void> RunIfLow();
+  // Removes stripes whose time is over, of one target's replica each time, at most 256.
+  Task<void> PurgeExpired();
+  // Drops shards that no index knows and nobody is putting: left over by a crash.
+  Task<void> ReapOrphans();
+  // What no call may start after; wait for those in flight.
+  void Stop() { stopping_ = true; }
+
+ private:
+  uint64_t SegmentsWanted(const LocalTarget& target) const;
+  Task<bool> ReclaimAll();
+  Task<void> ReclaimTarget(LocalTarget& target, uint64_t segments_wanted);
+  std::vector<SegmentView> ViewOf(LocalTarget& target) const;
+  ShardView ViewOf(StripeId stripe) const;
+  Task<void> Execute(LocalTarget& target, SegmentReclaim reclaim);
+  Task<void> RemoveAll(std::vector<StripeId> stripes, MissReason reason);
+
+  Parts parts_;
+  const ReclaimerOptions options_;
+  IndexClient* index_ = nullptr;
+  const StripeWriter* writer_ = nullptr;
+  StoreStats* stats_ = nullptr;
+  std::shared_ptr<Event> running_;  // Set when the reclaim in progress ends. Shared with waiters.
+  size_t purge_next_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace cairn::kv

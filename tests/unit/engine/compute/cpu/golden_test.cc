@@ -1,0 +1,65 @@
+// SmolLM2's greedy tokens equal llama.cpp's, whose answers lie in ../golden.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "engine/compute/cpu/cpu_backend.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/tiny_model.h"
+#include "tests/unit/engine/compute/cpu/model_runner.h"
+
+namespace cairn::engine {
+namespace {
+
+using ::cairn::testing::IsOk;
+
+// golden/make_golden.py writes the digest of its model, then lines of "prompt ids" and "answer
+// ids".
+struct Golden {
+  std::string model_sha256;
+  std::vector<std::vector<TokenId>> prompts, answers;
+
+  static Golden Read() {
+    Golden golden;
+    std::ifstream file(CAIRN_GOLDEN_FOLDER "/smollm2_greedy.txt");
+    for (std::string line; std::getline(file, line);) {
+      std::istringstream words(line);
+      std::string kind;
+      words >> kind;
+      if (kind == "#") {
+        std::string first, second;
+        words >> first >> second >> golden.model_sha256;
+        continue;
+      }
+      auto& lists = kind == "prompt" ? golden.prompts : golden.answers;
+      lists.emplace_back();
+      for (TokenId token; words >> token;) lists.back().push_back(token);
+    }
+    return golden;
+  }
+};
+
+TEST(SmolLm2, GreedyTokensEqualThoseOfLlamaCpp) {
+  const Golden golden = Golden::Read();
+  ASSERT_EQ(golden.prompts.size(), 5u);
+  const std::string path = cairn::testing::RealModelPath();
+  if (path.empty()) GTEST_SKIP() << cairn::testing::kNoRealModel;
+  auto file = GgufFile::Open(path);
+  ASSERT_THAT(file, IsOk());
+  if (file.value()->sha256_hex() != golden.model_sha256) {
+    GTEST_SKIP() << path << " is not the model that the golden tokens were made with";
+  }
+  ModelRunner runner(*file.value(), {});
+  for (size_t i = 0; i < golden.prompts.size(); ++i) {
+    const std::vector<TokenId>& expected = golden.answers[i];
+    EXPECT_EQ(runner.Greedy(golden.prompts[i], static_cast<uint32_t>(expected.size())), expected)
+        << "prompt " << i;
+  }
+}
+
+}  // namespace
+}  // namespace cairn::engine

@@ -1,0 +1,70 @@
+// Targets of stripes and replicas of runs.
+#include "kvstore/client/target_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace cairn::kv {
+namespace {
+
+std::vector<TargetState> Targets(uint64_t count) {
+  std::vector<TargetState> targets;
+  for (uint64_t i = 0; i < count; ++i) targets.push_back({{i + 1}, true, 1000, 0});
+  return targets;
+}
+
+TEST(TargetChoice, PlacesAreDistinctAndLive) {
+  Random random(1);
+  std::vector<TargetState> targets = Targets(12);
+  targets[4].live = false;
+  for (int round = 0; round < 100; ++round) {
+    const auto chosen = ChooseTargets(targets, 11, random);
+    ASSERT_TRUE(chosen.has_value());
+    const std::set<TargetId> distinct(chosen->begin(), chosen->end());
+    EXPECT_EQ(distinct.size(), 11u);
+    EXPECT_FALSE(distinct.contains(TargetId{5}));
+  }
+  EXPECT_FALSE(ChooseTargets(targets, 12, random).has_value());
+}
+
+TEST(TargetChoice, PrefersFreeSpaceAndShortQueues) {
+  Random random(2);
+  std::vector<TargetState> targets = Targets(10);
+  targets[0].free_bytes = 1;
+  targets[1].queue = 100;
+  std::map<TargetId, int> picks;
+  for (int round = 0; round < 3000; ++round) {
+    const auto chosen = ChooseTargets(targets, 1, random);
+    ++picks[(*chosen)[0]];
+  }
+  EXPECT_LT(picks[TargetId{1}], 150);
+  EXPECT_LT(picks[TargetId{2}], 150);
+  EXPECT_GT(picks[TargetId{3}], 200);
+}
+
+TEST(TargetChoice, ReplacingATargetKeepsTheOtherReplicas) {
+  std::vector<TargetId> before;
+  for (uint64_t i = 1; i <= 12; ++i) before.push_back({i * 7919});
+  std::vector<TargetId> after = before;
+  after[3] = {424242};
+  Random random(3);
+  std::map<TargetId, int> load;
+  for (int i = 0; i < 1200; ++i) {
+    const RunId run{{random.Next(), 7}};
+    const auto old_order = ReplicaOrder({}, run, before);
+    const auto new_order = ReplicaOrder({}, run, after);
+    for (size_t r = 0; r < 3; ++r) {
+      ++load[old_order[r]];
+      if (old_order[r] == before[3]) continue;
+      EXPECT_NE(std::find(new_order.begin(), new_order.begin() + 4, old_order[r]),
+                new_order.begin() + 4);
+    }
+  }
+  for (const auto& [target, runs] : load) EXPECT_NEAR(runs, 300, 90) << target.value;
+}
+
+}  // namespace
+}  // namespace cairn::kv
