@@ -11,7 +11,7 @@
 namespace cairn::engine::jinja {
 
 // No text and no list gets larger: far more than a prompt, far less than the memory.
-inline constexpr size_t kTextBytesMax = size_t{64} << 20;
+inline constexpr size_t kTextBytesMax = size_t{16} << 20;
 inline constexpr size_t kListItemsMax = size_t{1} << 18;
 
 // One use of a built-in: `subject | name(arguments)`, `subject is name(arguments)`,

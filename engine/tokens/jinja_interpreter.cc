@@ -125,7 +125,7 @@ Result<Flow> Evaluator::ExecuteFor(const Statement& statement, Text& output) {
   if (items.empty()) return Execute(statement.orelse, output);
   for (size_t i = 0; i < items.size(); ++i) {
     const ScopeGuard scope(*this);
-    KV_RETURN_IF_ERROR(Spend(20, statement.line));
+    KV_RETURN_IF_ERROR(Spend(50, statement.line));
     SetVariable("loop", LoopVariable(items, i));
     KV_RETURN_IF_ERROR(Unpack(statement, items[i]));
     KV_ASSIGN_OR_RETURN(const Flow flow, Execute(statement.body, output));

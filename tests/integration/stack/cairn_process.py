@@ -12,10 +12,10 @@ import threading
 class Cairn:
     """Use as a context manager; leaves no process behind."""
 
-    def __init__(self, binary, model, data, *arguments, expect_failure=False):
+    def __init__(self, binary, model, data, *arguments, port=0, expect_failure=False):
         self.data = pathlib.Path(data)
         command = [str(binary), "up", "--model", str(model), "--model-name", "test",
-                   "--data", str(data), "--port", "0", *map(str, arguments)]
+                   "--data", str(data), "--port", str(port), *map(str, arguments)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         text=True)
         self.errors = []
@@ -26,7 +26,7 @@ class Cairn:
         self.port = int(match.group(1)) if match else None
         if self.port is None:
             self.process.wait(timeout=60)
-            self._reader.join(timeout=10)
+            self._close()
             if not expect_failure:
                 raise RuntimeError("cairn did not start:\n" + "".join(self.errors))
 
