@@ -47,7 +47,7 @@ Task<Status> DiskSegmentLog::Move(StripeId stripe) {
   if (!manifest.ok()) co_return manifest.status();
   auto moved = co_await AppendRecord(manifest.value(), old.index, payload.span(), Purpose::kMove);
   if (!moved.ok()) co_return moved.status();
-  // The table may survive a power cut that the copy does not: it changes only when the copy is safe.
+  // The table may survive a power cut that the copy does not: it changes when the copy is safe.
   KV_CO_RETURN_IF_ERROR(co_await parts_.disk.Sync());
   const ShardPlace* now = table_.Find(stripe);
   if (now != nullptr && *now == old) {

@@ -109,7 +109,7 @@ int RunCheckModel(const std::string& path) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app{"Cairn: an erasure-coded SSD block store for KV cache, with an engine and a gateway"};
+  CLI::App app{"Cairn: an erasure-coded SSD block store for KV cache, its engine and gateway"};
   app.require_subcommand(1);
   app.set_version_flag("--version", kVersion);
   app.footer("Exit codes: 0 done, 1 failed (the reason is printed), 2 wrong usage.");
