@@ -56,12 +56,6 @@ void StorePolicy::Add(const Access& access, size_t retention) {
   TouchAndWrite(access.time_ms, static_cast<uint32_t>(retention));
 }
 
-double StorePolicy::used_bytes() const {
-  double segments = 0;
-  for (const Segment& segment : segments_) segments += segment.free ? 0 : 1;
-  return segments * static_cast<double>(options_.segment_bytes);
-}
-
 // The leading run; what is found expired on the way goes.
 uint64_t StorePolicy::CountHits(int64_t now_ms) {
   uint64_t hit_blocks = 0;
@@ -121,11 +115,8 @@ void StorePolicy::WriteStripe(std::vector<uint32_t> blocks, int64_t now_ms, uint
   counts_.payload_bytes_written += payload_bytes;
   Append(at);
   const double limit = options_.watermark * static_cast<double>(options_.capacity_bytes);
-  // Each pass frees a segment; when all are open there is nothing to free.
-  while (used_bytes() > limit) {
-    const double before = used_bytes();
-    Reclaim(now_ms);
-    if (used_bytes() >= before) break;
+  // At most half of a reclaimed segment is written again, so passes free space in the end.
+  while (used_bytes_ > limit && Reclaim(now_ms)) {
   }
 }
 
@@ -144,7 +135,19 @@ void StorePolicy::Append(uint32_t stripe) {
   record.segment = OpenSegment(record.retention, record.bytes);
   Segment& segment = segments_[record.segment];
   segment.stripes.push_back(stripe);
+  used_bytes_ -= Footprint(segment);
   segment.bytes += record.bytes;
+  used_bytes_ += Footprint(segment);
+  if (segment.bytes >= static_cast<double>(options_.segment_bytes)) {
+    segment.sealed = true;
+    open_[record.retention] = kNone;
+  }
+}
+
+// A stripe larger than a segment has one of its own size.
+double StorePolicy::Footprint(const Segment& segment) const {
+  if (segment.free) return 0;
+  return std::max(segment.bytes, static_cast<double>(options_.segment_bytes));
 }
 
 // Segments are per class, so that neighbours expire together.
@@ -163,14 +166,17 @@ uint32_t StorePolicy::OpenSegment(uint32_t retention, double bytes) {
   open = static_cast<uint32_t>(found - segments_.begin());
   if (found == segments_.end()) segments_.emplace_back();
   segments_[open] = {.stripes = {}, .bytes = 0, .sealed = false, .free = false};
+  used_bytes_ += Footprint(segments_[open]);
   return open;
 }
 
-void StorePolicy::Reclaim(int64_t now_ms) {
+// False when every segment is still open: there is nothing to free.
+bool StorePolicy::Reclaim(int64_t now_ms) {
   if (reclaims_++ % kReclaimsPerEstimate == 0) keep_recency_ = RecencyToKeep();
   const uint32_t victim = PickVictim(now_ms, keep_recency_);
-  if (victim == kNone) return;
+  if (victim == kNone) return false;
   std::vector<uint32_t> stripes = std::move(segments_[victim].stripes);
+  used_bytes_ -= Footprint(segments_[victim]);
   segments_[victim] = Segment();
   std::sort(stripes.begin(), stripes.end(),
             [this](uint32_t a, uint32_t b) { return stripes_[a].recency > stripes_[b].recency; });
@@ -194,6 +200,7 @@ void StorePolicy::Reclaim(int64_t now_ms) {
     }
     spare_stripes_.push_back(at);
   }
+  return true;
 }
 
 // The recency above which the live stripes fill the share to keep. Below 1, since a segment that is

@@ -56,7 +56,7 @@ class StorePolicy {
   // `retention` indexes options.classes.
   void Add(const Access& access, size_t retention);
   const StorePolicyCounts& counts() const { return counts_; }
-  double used_bytes() const;
+  double used_bytes() const { return used_bytes_; }
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -82,8 +82,9 @@ class StorePolicy {
   void WriteStripe(std::vector<uint32_t> blocks, int64_t now_ms, uint32_t retention);
   double PhysicalBytes(double payload_bytes) const;
   void Append(uint32_t stripe);
+  double Footprint(const Segment& segment) const;
   uint32_t OpenSegment(uint32_t retention, double bytes);
-  void Reclaim(int64_t now_ms);
+  bool Reclaim(int64_t now_ms);
   uint64_t RecencyToKeep() const;
   uint32_t PickVictim(int64_t now_ms, uint64_t recent) const;
   void Drop(uint32_t stripe);
@@ -96,6 +97,7 @@ class StorePolicy {
   std::vector<uint32_t> spare_stripes_;  // Entries of stripes_ to be used again.
   std::vector<Segment> segments_;
   std::vector<uint32_t> open_;  // By class; kNone = none open.
+  double used_bytes_ = 0;
   uint64_t recency_ = 0;
   uint64_t keep_recency_ = 0;
   uint32_t reclaims_ = 0;

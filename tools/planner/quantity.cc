@@ -87,9 +87,11 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
-// Four significant digits at most three of which stand behind the point.
+// Four significant digits; whole numbers stay whole.
 std::string Digits(double value) {
   const double size = std::abs(value);
+  const bool whole = std::abs(value - std::round(value)) < 1e-6 * size;
+  if (whole && size < 1e15) return WithCommas(value, 0);
   if (size >= 1000 || value == 0) return WithCommas(value, 0);
   if (size >= 100) return WithCommas(value, 1);
   if (size >= 1) return WithCommas(value, 2);
@@ -133,9 +135,9 @@ std::string FormatQuantity(double value, Unit unit) {
                                              NamedUnit{"TB", 1e12}, NamedUnit{"PB", 1e15}};
   static constexpr std::array kShownRates = {NamedUnit{"B/s", 1}, NamedUnit{"MB/s", 1e6},
                                              NamedUnit{"GB/s", 1e9}, NamedUnit{"TB/s", 1e12}};
-  static constexpr std::array kShownTimes = {NamedUnit{"s", 1}, NamedUnit{"min", 120},
-                                             NamedUnit{"h", 7200}, NamedUnit{"d", 172800},
-                                             NamedUnit{"y", 63072000}};
+  static constexpr std::array kShownTimes = {NamedUnit{"s", 1}, NamedUnit{"min", 60},
+                                             NamedUnit{"h", 3600}, NamedUnit{"d", 86400},
+                                             NamedUnit{"y", 365 * 86400}};
   static constexpr std::array kShownTokens = {NamedUnit{"", 1}, NamedUnit{"M", 1e6},
                                               NamedUnit{"G", 1e9}, NamedUnit{"T", 1e12}};
   switch (unit) {
@@ -152,18 +154,19 @@ std::string FormatQuantity(double value, Unit unit) {
     case Unit::kPerYear:
       return fmt::format("{:.3g} /y", value);
     case Unit::kMoney:
-      return WithCommas(value, 2);
+      return WithCommas(value, std::abs(value) < 10'000 ? 2 : 0);
     case Unit::kCount:
       return Digits(value);
     case Unit::kSeconds:
       break;
   }
-  // A unit is used from twice its length on: "100 min", "5.06 d", "30 h".
+  // A unit is used for whole numbers of it, and from twice its length on: "1 h", "100 min", "5.06
+  // d".
   for (size_t i = kShownTimes.size(); i-- > 1;) {
-    const double factor = kShownTimes[i].factor;
-    if (std::abs(value) >= factor) {
-      return fmt::format("{} {}", Digits(value / (factor / 2)), kShownTimes[i].name);
-    }
+    const double count = value / kShownTimes[i].factor;
+    const bool whole = count >= 1 && std::abs(count - std::round(count)) < 1e-9 * count;
+    if (whole || std::abs(count) >= 2)
+      return fmt::format("{} {}", Digits(count), kShownTimes[i].name);
   }
   return Digits(value) + " s";
 }

@@ -70,6 +70,14 @@ TEST(StorePolicy, StaysNearLruWhenCapacityBounds) {
   }
 }
 
+TEST(StorePolicy, HoldsNoMoreThanItsCapacityWhenStripesOutgrowSegments) {
+  auto options = Options(40, 1'000'000'000);
+  options.segment_bytes = 2 * kBlockTokens;
+  options.run_blocks = 16;  // Stripes of up to eight segments.
+  const auto trace = RandomTrace(8, kBlockTokens, 500);
+  EXPECT_LE(Replay(trace, options).HitRate(), NaiveLru(trace, kBlockTokens, 60));
+}
+
 TEST(StorePolicy, PaysForParityAndForNarrowStripes) {
   auto options = Options(1'000'000, 1'000'000'000);
   options.data_shards = 10;

@@ -1,0 +1,164 @@
+// The commands as people type them: what they print, how they fail, and that the guide tells the
+// truth.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/unit/planner/trace_files.h"
+#include "tools/planner/commands.h"
+#include "tools/planner/plot.h"
+#include "tools/planner/scenario_io.h"
+#include "tools/planner/table.h"
+
+namespace cairn::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string kRoot = CAIRN_SOURCE_DIR;
+const std::string kScenario = kRoot + "/docs/scenarios/deepseek-v41.toml";
+const std::string kTrace = kRoot + "/docs/guides/data/agents.jsonl";
+
+std::string Contents(const std::string& path) { return ReadFile(path).value(); }
+
+TEST(PlanCommand, PrintsTextJsonAndAPage) {
+  const std::string page = ::testing::TempDir() + "plan.html";
+  const CommandResult text = PlanCommand({kScenario, "--html", page});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_THAT(text.output, HasSubstr("Does not add up"));
+  EXPECT_THAT(Contents(page), HasSubstr("</svg>"));
+  EXPECT_THAT(Contents(page), Not(HasSubstr("nan")));
+  const CommandResult json = PlanCommand({kScenario, "--json"});
+  EXPECT_THAT(json.output, HasSubstr("\"claims_hold\": true"));
+}
+
+TEST(PlanCommand, FailsWhenAClaimNoLongerHolds) {
+  const CommandResult result = PlanCommand({kScenario, "--set", "traffic.hit_rate=90 %"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("UNEXPECTED"));
+}
+
+TEST(PlanCommand, TakesTrafficFromATrace) {
+  const CommandResult result =
+      PlanCommand({"--trace", kTrace, "--set", "model.name=Llama-3-8B", "--set", "gpu.count=16",
+                   "--set", "gpu.prefill_rate=20 K/s", "--set", "gpu.decode_rate=3 K/s"});
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("cannot show what they are worth"));
+  EXPECT_THAT(result.output, HasSubstr("KV bytes per token"));
+}
+
+TEST(Commands, WrongUsageIsTwoAndWrongInputIsOne) {
+  EXPECT_EQ(PlanCommand({"--nonsense"}).exit_code, 2);
+  EXPECT_EQ(PlanCommand({"--help"}).exit_code, 0);
+  EXPECT_EQ(TraceCommand({}).exit_code, 2);
+  EXPECT_EQ(TraceCommand({"hits"}).exit_code, 2);
+  const CommandResult missing = PlanCommand({"/nowhere.toml"});
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_THAT(missing.errors, HasSubstr("cannot read /nowhere.toml"));
+  EXPECT_THAT(TraceCommand({"hits", kTrace, "--ttl", "5"}).errors, HasSubstr("has no unit"));
+  EXPECT_THAT(TraceCommand({"hits", kTrace, "--model", "x"}).errors, HasSubstr("no model 'x'"));
+  EXPECT_THAT(PlanCommand({"failures", "7"}).errors, HasSubstr("'7' is no code"));
+  EXPECT_THAT(TraceCommand({"lint", kTrace}).errors, HasSubstr("not block ids"));
+  EXPECT_THAT(TraceCommand({"explain", kTrace, "--line", "9999"}).errors, HasSubstr("line 9999"));
+}
+
+TEST(TraceCommand, BrokenLinesAreShownOrRefused) {
+  const std::string path = WriteTrace("half.jsonl", Contents(kTrace) + "oops\n");
+  const CommandResult skipped = TraceCommand({"hits", path});
+  EXPECT_EQ(skipped.exit_code, 0);
+  EXPECT_THAT(skipped.output, HasSubstr("1 broken lines were skipped"));
+  const CommandResult refused = TraceCommand({"hits", path, "--strict"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.errors, HasSubstr("is not a JSON object"));
+}
+
+TEST(TraceCommand, ConvertsSamplesAndAnonymises) {
+  const std::string out = ::testing::TempDir() + "converted.jsonl";
+  const std::string key = WriteTrace("key", "a key of twenty-two b.\n");
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"--anonymise", key}, {"--to", "bailian"}, {"--copies", "2"}}) {
+    std::vector<std::string> arguments = {"convert", kTrace, "-o", out};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const CommandResult converted = TraceCommand(arguments);
+    ASSERT_EQ(converted.exit_code, 0) << converted.errors;
+    const auto ideal = [](const std::string& path) {
+      const std::string json = TraceCommand({"hits", path, "--json"}).output;
+      return json.substr(json.find("\"ideal\""), 16);
+    };
+    EXPECT_EQ(ideal(out), ideal(kTrace)) << flags[0];
+  }
+}
+
+TEST(Plots, EscapeTextAndSurviveEmptyData) {
+  const std::string svg = LineSvg({.title = "a < b & c",
+                                   .x_title = "x",
+                                   .y_title = "y",
+                                   .x_ticks = {{1, "one"}},
+                                   .series = {{"none", {}}, {"one", {{5, 0.5}}}}});
+  EXPECT_THAT(svg, HasSubstr("a &lt; b &amp; c"));
+  EXPECT_THAT(svg, Not(HasSubstr("nan")));
+  EXPECT_THAT(svg, Not(HasSubstr("inf")));
+  EXPECT_THAT(BarSvg("t", {{"zero", 0, "0"}}), HasSubstr("width=\"0.0\""));
+  EXPECT_EQ(EscapeHtml("\"<&>"), "&quot;&lt;&amp;&gt;");
+}
+
+// Words as a shell would split them; single quotes hold one together.
+std::vector<std::string> Words(const std::string& line) {
+  std::vector<std::string> words;
+  bool quoted = false, open = false;
+  for (const char c : line) {
+    if (c == '\'') {
+      quoted = !quoted;
+      if (!open) words.emplace_back();
+      open = true;
+    } else if (c == ' ' && !quoted) {
+      open = false;
+    } else {
+      if (!open) words.emplace_back();
+      open = true;
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+// Every "$ cairn ..." of the guide's console blocks is run; what follows it is what it must print.
+// CAIRN_UPDATE_GUIDE=1 writes the guide anew instead.
+TEST(Guide, ExamplesPrintWhatTheGuideSays) {
+  const std::string path = kRoot + "/docs/guides/planner.md";
+  std::filesystem::current_path(kRoot);  // The guide's commands are typed there.
+  std::istringstream guide(Contents(path));
+  std::string line, fresh;
+  bool inside = false;
+  bool answered = false;  // Lines that follow a command in its block are the old answer.
+  int examples = 0;
+  while (std::getline(guide, line)) {
+    if (line.starts_with("```")) {
+      inside = line == "```console";
+      answered = false;
+    }
+    const bool command = inside && line.starts_with("$ cairn ");
+    if (command || !answered) fresh += line + "\n";
+    if (!command) continue;
+    ++examples;
+    answered = true;
+    std::vector<std::string> words = Words(line.substr(8));
+    const std::string verb = words[0];
+    words.erase(words.begin());
+    const CommandResult result = verb == "plan" ? PlanCommand(words) : TraceCommand(words);
+    EXPECT_EQ(result.errors, "") << line;
+    fresh += result.output;
+  }
+  EXPECT_GE(examples, 8);
+  if (std::getenv("CAIRN_UPDATE_GUIDE") != nullptr) {
+    std::ofstream(path) << fresh;
+  } else {
+    EXPECT_EQ(fresh, Contents(path))
+        << "run this test with CAIRN_UPDATE_GUIDE=1 and read the changes";
+  }
+}
+
+}  // namespace
+}  // namespace cairn::tools

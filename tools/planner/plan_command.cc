@@ -1,0 +1,186 @@
+// The flags of `cairn plan`.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+
+#include "kvstore/layout/known_models.h"
+#include "tools/planner/command_support.h"
+#include "tools/planner/plan_print.h"
+#include "tools/planner/scenario_io.h"
+#include "tools/planner/table.h"
+#include "tools/planner/trace_report.h"
+
+namespace cairn::tools {
+namespace {
+
+struct PlanFlags {
+  std::string scenario;
+  std::vector<std::string> settings;
+  std::string trace;
+  std::string trace_format = "auto";
+  bool json = false;
+  bool fields = false;
+  std::string html;
+};
+
+kv::Status PrintFields(CommandResult& result) {
+  Table table({"Field", ">default", "meaning"});
+  const Scenario defaults;
+  for (const ScenarioField& field : ScenarioFields()) {
+    const double value = defaults.*field.member;
+    table.Add({std::string(field.key), value == 0 ? "-" : FormatQuantity(value, field.unit),
+               std::string(field.help)});
+  }
+  result.output = table.ToText();
+  return kv::Status();
+}
+
+// Lengths and hit rate as the trace has them, at the scenario's two TTLs.
+kv::Result<std::vector<std::string>> SettingsFromTrace(const PlanFlags& flags,
+                                                       CommandResult& result) {
+  TraceReportOptions options;
+  KV_ASSIGN_OR_RETURN(options.trace.format, ParseTraceFormat(flags.trace_format));
+  const Scenario defaults;
+  double agent_ttl = defaults.agent_ttl, chat_ttl = defaults.chat_ttl,
+         chat_share = defaults.chat_share;
+  // The file and flags may be incomplete until the trace has its say: look at the TTLs only.
+  std::vector<std::string> probe = flags.settings;
+  for (const char* setting : {"traffic.input_tokens=1000", "traffic.hit_rate=0.5"})
+    probe.push_back(setting);
+  KV_ASSIGN_OR_RETURN(const Scenario scenario, LoadScenario(flags.scenario, probe));
+  agent_ttl = scenario.agent_ttl;
+  chat_ttl = scenario.chat_ttl;
+  chat_share = scenario.chat_share;
+  options.ttls_ms = {std::llround(agent_ttl * 1e3),
+                     std::llround(std::max(agent_ttl, chat_ttl) * 1e3)};
+  KV_ASSIGN_OR_RETURN(const TraceReport report, ReportTrace(flags.trace, options));
+  const auto requests = static_cast<double>(report.requests);
+  const double hit_rate =
+      report.by_ttl[0].refreshed * (1 - chat_share) + report.by_ttl[1].refreshed * chat_share;
+  result.output +=
+      fmt::format("From {}: {} requests, hit rate {:.2f} % at the scenario's TTLs{}\n", flags.trace,
+                  WithCommas(requests, 0), hit_rate * 100,
+                  static_cast<double>(report.span_ms) < agent_ttl * 1e3
+                      ? "; it is shorter than the TTLs and cannot show what they are worth"
+                      : "");
+  return std::vector<std::string>{
+      fmt::format("traffic.hit_rate={}", hit_rate),
+      fmt::format("traffic.input_tokens={}", static_cast<double>(report.input_tokens) / requests),
+      fmt::format("traffic.output_tokens={}",
+                  static_cast<double>(report.output_tokens) / requests)};
+}
+
+kv::Status RunScenario(const PlanFlags& flags, CommandResult& result) {
+  if (flags.fields) return PrintFields(result);
+  std::vector<std::string> settings;
+  if (!flags.trace.empty()) {
+    KV_ASSIGN_OR_RETURN(settings, SettingsFromTrace(flags, result));
+  }
+  settings.insert(settings.end(), flags.settings.begin(), flags.settings.end());
+  KV_ASSIGN_OR_RETURN(const Scenario scenario, LoadScenario(flags.scenario, settings));
+  KV_ASSIGN_OR_RETURN(const Plan plan, MakePlan(scenario));
+  if (flags.json) {
+    result.output = PlanJson(plan);
+  } else {
+    result.output += PlanText(plan);
+  }
+  if (!flags.html.empty()) KV_RETURN_IF_ERROR(WriteTextFile(flags.html, PlanHtml(plan)));
+  if (!plan.ClaimsHold()) result.exit_code = 1;
+  return kv::Status();
+}
+
+kv::Status RunModels(const std::string& config, const std::string& dtype, uint64_t block_tokens,
+                     CommandResult& result) {
+  Table table({"Model", ">bytes/token", ">block bytes", ">window bytes", ">align", "source"});
+  const auto add = [&](const kv::KvLayout& layout, std::string_view source) {
+    const double bytes = layout.BytesPerToken();
+    table.Add({layout.model, WithCommas(bytes, bytes == std::floor(bytes) ? 0 : 2),
+               WithCommas(static_cast<double>(layout.BlockBytes(block_tokens)), 0),
+               WithCommas(static_cast<double>(layout.WindowBytes()), 0),
+               std::to_string(layout.AlignmentTokens()), std::string(source)});
+  };
+  if (config.empty()) {
+    for (const kv::KnownModel& model : kv::KnownModels()) add(model.layout, model.source);
+  } else {
+    KV_ASSIGN_OR_RETURN(const kv::KvLayout layout, LoadModelConfig(config, dtype));
+    add(layout, config);
+  }
+  result.output = table.ToText();
+  return kv::Status();
+}
+
+struct ReliabilityFlags {
+  std::vector<std::string> codes = {"10+2", "4+2", "8+3", "2x", "3x"};
+  FailureRates rates;
+  std::string rebuild = "1 h";
+  std::string outage = "1 h";
+  uint64_t cycles = 200'000;
+  uint64_t seed = 1;
+};
+
+kv::Status RunReliability(ReliabilityFlags flags, CommandResult& result) {
+  std::vector<CodeShape> codes;
+  for (const std::string& text : flags.codes) {
+    KV_ASSIGN_OR_RETURN(const CodeShape code, ParseCode(text));
+    codes.push_back(code);
+  }
+  KV_ASSIGN_OR_RETURN(flags.rates.rebuild_hours, ParseQuantity(flags.rebuild, Unit::kSeconds));
+  KV_ASSIGN_OR_RETURN(flags.rates.outage_hours, ParseQuantity(flags.outage, Unit::kSeconds));
+  flags.rates.rebuild_hours /= 3'600;
+  flags.rates.outage_hours /= 3'600;
+  if (!(flags.rates.failures_per_year > 0) || !(flags.rates.rebuild_hours > 0) ||
+      !(flags.rates.outages_per_year >= 0) || !(flags.rates.stripe_sets > 0) || flags.cycles == 0) {
+    return {kv::Code::kInvalid,
+            "failure rates, rebuild time, stripe sets and cycles are above zero"};
+  }
+  result.output = ReliabilityText(codes, flags.rates, flags.cycles, flags.seed);
+  return kv::Status();
+}
+
+}  // namespace
+
+CommandResult PlanCommand(const std::vector<std::string>& arguments) {
+  CLI::App app("How many SSDs, for how long, at what price.", "cairn plan");
+  PlanFlags plan;
+  app.add_option("scenario", plan.scenario, "A .toml or .json file; none = only --set");
+  app.add_option("--set", plan.settings, "key=value, over the scenario's (may be repeated)")
+      ->take_all();
+  app.add_option("--trace", plan.trace, "Take prompt lengths and the hit rate from this trace");
+  app.add_option("--format", plan.trace_format,
+                 "Of the trace: auto, mooncake, bailian, sessions, text");
+  app.add_flag("--json", plan.json, "Print all figures, by id");
+  app.add_option("--html", plan.html, "Also write a page with charts");
+  app.add_flag("--fields", plan.fields, "List the fields of a scenario");
+
+  std::string config, dtype;
+  uint64_t block_tokens = 256;
+  CLI::App* models = app.add_subcommand("models", "KV bytes per token of known models");
+  models->add_option("--config", config, "A Hugging Face config.json instead");
+  models->add_option("--dtype", dtype, "Of the KV: bf16, fp8, ...");
+  models->add_option("--block-tokens", block_tokens, "Tokens per block");
+
+  ReliabilityFlags reliability;
+  CLI::App* failures =
+      app.add_subcommand("failures", "Durability and availability of codes and copies");
+  failures->add_option("codes", reliability.codes, "10+2, 8+3, 3x, ...");
+  failures->add_option("--failures-per-year", reliability.rates.failures_per_year,
+                       "Of a shard's holder");
+  failures->add_option("--rebuild", reliability.rebuild, "Mean time to rebuild, such as '2 h'");
+  failures->add_option("--outages-per-year", reliability.rates.outages_per_year,
+                       "With the data intact");
+  failures->add_option("--outage", reliability.outage, "How long these last");
+  failures->add_option("--stripe-sets", reliability.rates.stripe_sets,
+                       "Independent groups of holders");
+  failures->add_option("--cycles", reliability.cycles, "Of the Monte Carlo");
+  failures->add_option("--seed", reliability.seed, "Of the Monte Carlo");
+  app.require_subcommand(0, 1);
+
+  return RunParsed(app, arguments, [&](CommandResult& result) {
+    if (*models) return RunModels(config, dtype, block_tokens, result);
+    if (*failures) return RunReliability(reliability, result);
+    return RunScenario(plan, result);
+  });
+}
+
+}  // namespace cairn::tools

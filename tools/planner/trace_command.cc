@@ -1,0 +1,277 @@
+// The flags of `cairn trace`.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <unordered_map>
+
+#include "kvstore/layout/known_models.h"
+#include "tools/planner/command_support.h"
+#include "tools/planner/explain.h"
+#include "tools/planner/lint.h"
+#include "tools/planner/quantity.h"
+#include "tools/planner/scenario_io.h"
+#include "tools/planner/trace_report.h"
+#include "tools/trace/trace_writer.h"
+#include "tools/trace/transform.h"
+
+namespace cairn::tools {
+namespace {
+
+// Flags as typed; every command on a trace has them.
+struct InputFlags {
+  std::string path;
+  std::string format = "auto";
+  bool strict = false;
+  uint64_t block_tokens = 0;
+  std::string spread = "0 s";
+  uint64_t seed = 1;
+
+  void AddTo(CLI::App& command) {
+    command.add_option("trace", path, "The file, plain or gzip")->required();
+    command.add_option("--format", format, "auto, mooncake, bailian, sessions or text");
+    command.add_flag("--strict", strict, "Refuse broken lines instead of counting them");
+    command.add_option("--block-tokens", block_tokens, "Join blocks to this size");
+    command.add_option("--spread", spread, "Sessions start at random points of this span");
+    command.add_option("--seed", seed, "Of everything random");
+  }
+
+  kv::Result<TraceOptions> Options() const {
+    TraceOptions options;
+    KV_ASSIGN_OR_RETURN(options.format, ParseTraceFormat(format));
+    KV_ASSIGN_OR_RETURN(const double spread_seconds, ParseQuantity(spread, Unit::kSeconds));
+    options.broken_lines = strict ? BrokenLines::kRefuse : BrokenLines::kSkip;
+    options.block_tokens = block_tokens;
+    options.spread_ms = std::llround(spread_seconds * 1e3);
+    options.seed = seed;
+    return options;
+  }
+};
+
+struct HitFlags {
+  InputFlags input;
+  std::vector<std::string> ttls;
+  std::vector<std::string> capacities;
+  std::string model = "DeepSeek-V4.1-Flash";
+  bool policies = false;
+  bool json = false;
+  bool rate = false;
+  std::string html;
+};
+
+kv::Status RunHits(const HitFlags& flags, CommandResult& result) {
+  TraceReportOptions options;
+  KV_ASSIGN_OR_RETURN(options.trace, flags.input.Options());
+  KV_ASSIGN_OR_RETURN(const kv::KvLayout layout, kv::FindModel(flags.model));
+  options.bytes_per_token = layout.BytesPerToken();
+  options.policies = flags.policies;
+  for (const std::string& text : flags.ttls) {
+    KV_ASSIGN_OR_RETURN(const double ttl, ParseQuantity(text, Unit::kSeconds));
+    options.ttls_ms.push_back(std::llround(ttl * 1e3));
+  }
+  std::sort(options.ttls_ms.begin(), options.ttls_ms.end());
+  for (const std::string& text : flags.capacities) {
+    KV_ASSIGN_OR_RETURN(const double tokens, ParseQuantity(text, Unit::kTokens));
+    options.capacities_tokens.push_back(static_cast<uint64_t>(std::max(0.0, tokens)));
+  }
+  KV_ASSIGN_OR_RETURN(const TraceReport report, ReportTrace(flags.input.path, options));
+  result.output = flags.json ? TraceJson(report) : TraceText(report, options.bytes_per_token);
+  if (flags.rate) {
+    result.errors += fmt::format("{:.2f} M block touches/s ({} in {:.2f} s, parsing included)\n",
+                                 static_cast<double>(report.touches) / report.seconds / 1e6,
+                                 report.touches, report.seconds);
+  }
+  if (flags.html.empty()) return kv::Status();
+  return WriteTextFile(flags.html, TraceHtml(report, flags.input.path, options.bytes_per_token));
+}
+
+struct ConvertFlags {
+  InputFlags input;
+  std::string output;
+  std::string to = "mooncake";
+  SampleOptions sample;
+  ScaleOptions scale;
+  std::string key_file;
+};
+
+kv::Result<std::unique_ptr<TraceSource>> Transformed(const ConvertFlags& flags) {
+  KV_ASSIGN_OR_RETURN(const TraceOptions options, flags.input.Options());
+  KV_ASSIGN_OR_RETURN(std::unique_ptr<TraceSource> source, OpenTrace(flags.input.path, options));
+  if (flags.sample.share != 1) {
+    KV_ASSIGN_OR_RETURN(source, Sample(std::move(source), flags.sample));
+  }
+  if (flags.scale.copies != 1 || flags.scale.time_scale != 1) {
+    KV_ASSIGN_OR_RETURN(source, Scale(std::move(source), flags.scale));
+  }
+  if (!flags.key_file.empty()) {
+    KV_ASSIGN_OR_RETURN(std::string key, ReadFile(flags.key_file));
+    while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();
+    KV_ASSIGN_OR_RETURN(source, Anonymise(std::move(source), std::move(key)));
+  }
+  return source;
+}
+
+kv::Status RunConvert(ConvertFlags flags, CommandResult& result) {
+  if (flags.to != "mooncake" && flags.to != "bailian") {
+    return {kv::Code::kInvalid,
+            "traces are written as mooncake or bailian, not '" + flags.to + "'"};
+  }
+  flags.sample.seed = flags.scale.seed = flags.input.seed;
+  KV_ASSIGN_OR_RETURN(std::unique_ptr<TraceSource> source, Transformed(flags));
+  std::FILE* file = std::fopen(flags.output.c_str(), "wb");
+  if (file == nullptr) return {kv::Code::kInvalid, "cannot write " + flags.output};
+  std::unordered_map<uint64_t, uint64_t> turns;
+  Request request;
+  uint64_t written = 0;
+  kv::Status status;
+  while (status.ok()) {
+    const kv::Result<bool> more = source->Next(request);
+    if (!more.ok()) status = more.status();
+    if (!more.ok() || !more.value()) break;
+    const std::string line = flags.to == "mooncake" ? MooncakeLine(request, source->block_tokens())
+                                                    : BailianLine(request, source->block_tokens(),
+                                                                  ++turns[request.session]);
+    if (std::fwrite(line.data(), 1, line.size(), file) != line.size()) {
+      status = {kv::Code::kNoSpace, "cannot finish writing " + flags.output};
+    }
+    ++written;
+  }
+  if (std::fclose(file) != 0 && status.ok()) status = {kv::Code::kNoSpace, "cannot finish writing"};
+  KV_RETURN_IF_ERROR(status);
+  result.output = fmt::format("{} requests written, {} broken lines skipped\n", written,
+                              source->issues().lines_skipped);
+  for (const std::string& issue : source->issues().first) result.errors += issue + "\n";
+  return kv::Status();
+}
+
+struct ExplainFlags {
+  InputFlags input;
+  std::string ttl = "0 s";
+  std::string capacity = "0";
+  uint64_t line = 0;
+};
+
+std::string Describe(const Request& request, const Miss& miss, uint64_t block_tokens) {
+  std::string text = fmt::format("Line {}: {} of {} prompt tokens hit; ", request.line,
+                                 WithCommas(static_cast<double>(miss.hit_tokens), 0),
+                                 WithCommas(static_cast<double>(request.input_tokens), 0));
+  if (miss.reason == MissReason::kNone) return text + "nothing was missed\n";
+  text += fmt::format("first miss at block {} (token {}): {}", miss.first_block,
+                      miss.first_block * block_tokens, MissReasonName(miss.reason));
+  if (miss.reason == MissReason::kExpired) {
+    text += fmt::format(", unused for {}",
+                        FormatQuantity(static_cast<double>(miss.age_ms) / 1e3, Unit::kSeconds));
+  }
+  if (miss.reason == MissReason::kEvicted) {
+    text += fmt::format(", {} distinct blocks were used since", miss.distance);
+  }
+  const std::string_view advice = MissAdvice(miss.reason);
+  return text + (advice.empty() ? "" : fmt::format(" ({})", advice)) + "\n";
+}
+
+kv::Status RunExplain(const ExplainFlags& flags, CommandResult& result) {
+  KV_ASSIGN_OR_RETURN(const TraceOptions options, flags.input.Options());
+  KV_ASSIGN_OR_RETURN(std::unique_ptr<TraceSource> source, OpenTrace(flags.input.path, options));
+  KV_ASSIGN_OR_RETURN(const double ttl, ParseQuantity(flags.ttl, Unit::kSeconds));
+  KV_ASSIGN_OR_RETURN(const double capacity, ParseQuantity(flags.capacity, Unit::kTokens));
+  const uint64_t block_tokens = source->block_tokens();
+  MissExplainer explainer(
+      {.block_tokens = block_tokens,
+       .ttl_ms = std::llround(ttl * 1e3),
+       .capacity_blocks = static_cast<uint64_t>(std::max(0.0, capacity)) / block_tokens});
+  MissSummary summary;
+  Request request;
+  while (true) {
+    KV_ASSIGN_OR_RETURN(const bool more, source->Next(request));
+    if (!more) break;
+    const Miss miss = explainer.Add(request);
+    summary.Add(miss);
+    if (request.line == flags.line) result.output += Describe(request, miss, block_tokens);
+  }
+  if (flags.line == 0) {
+    result.output = summary.ToText();
+  } else if (result.output.empty()) {
+    return {kv::Code::kNotFound, fmt::format("no request stands on line {}", flags.line)};
+  }
+  return kv::Status();
+}
+
+kv::Status RunLint(const InputFlags& flags, CommandResult& result) {
+  const BrokenLines broken = flags.strict ? BrokenLines::kRefuse : BrokenLines::kSkip;
+  KV_ASSIGN_OR_RETURN(TextLog log, TextLog::Open(flags.path, broken, 4));
+  RequestLinter linter;
+  TextRequest request;
+  while (true) {
+    KV_ASSIGN_OR_RETURN(const bool more, log.Next(request));
+    if (!more) break;
+    linter.Add(request);
+  }
+  for (const std::string& issue : log.issues().first) result.errors += issue + "\n";
+  if (linter.requests() == 0) {
+    return {kv::Code::kInvalid, flags.path +
+                                    " holds no request with its text: lint needs messages, "
+                                    "input or prompt, not block ids"};
+  }
+  result.output = LintText(linter);
+  result.exit_code = linter.Findings().empty() ? 0 : 1;
+  return kv::Status();
+}
+
+void AddHits(CLI::App& command, HitFlags& flags) {
+  flags.input.AddTo(command);
+  command.add_option("--ttl", flags.ttls, "Times to live, such as '5 min'")->take_all();
+  command.add_option("--capacity", flags.capacities, "Capacities in tokens, such as '4 M'")
+      ->take_all();
+  command.add_option("--model", flags.model, "For bytes: a known model");
+  command.add_flag("--policies", flags.policies, "Also S3-FIFO and the store's own policy");
+  command.add_flag("--json", flags.json, "Print all figures as JSON");
+  command.add_flag("--rate", flags.rate, "Say how fast it went");
+  command.add_option("--html", flags.html, "Also write a page with charts");
+}
+
+void AddConvert(CLI::App& command, ConvertFlags& flags) {
+  flags.input.AddTo(command);
+  command.add_option("-o,--output", flags.output, "The file to write")->required();
+  command.add_option("--to", flags.to, "mooncake or bailian");
+  command.add_option("--sample", flags.sample.share, "Keep this share of the sessions");
+  command.add_option("--copies", flags.scale.copies,
+                     "Multiply the sessions, each with its own blocks");
+  command.add_option("--shared-blocks", flags.scale.shared_blocks,
+                     "Leading blocks common to all copies");
+  command.add_option("--time-scale", flags.scale.time_scale, "0.5 = twice as fast");
+  command.add_option("--anonymise", flags.key_file,
+                     "Rename blocks and sessions under this file's key");
+}
+
+}  // namespace
+
+CommandResult TraceCommand(const std::vector<std::string>& arguments) {
+  CLI::App app("What request traces say about caching, and changes to them.", "cairn trace");
+  app.require_subcommand(1);
+  HitFlags hits;
+  ConvertFlags convert;
+  ExplainFlags explain;
+  InputFlags lint;
+  CLI::App* hits_app =
+      app.add_subcommand("hits", "Hit rates by TTL, capacity, block size and policy");
+  AddHits(*hits_app, hits);
+  CLI::App* convert_app = app.add_subcommand("convert", "Convert, sample, scale and anonymise");
+  AddConvert(*convert_app, convert);
+  CLI::App* explain_app = app.add_subcommand("explain", "Why requests missed");
+  explain.input.AddTo(*explain_app);
+  explain_app->add_option("--ttl", explain.ttl, "Judge under this TTL");
+  explain_app->add_option("--capacity", explain.capacity,
+                          "Judge under this LRU capacity, in tokens");
+  explain_app->add_option("--line", explain.line, "Explain the request on this line");
+  CLI::App* lint_app = app.add_subcommand("lint", "Find what kills prefix caching in request logs");
+  lint.AddTo(*lint_app);
+  return RunParsed(app, arguments, [&](CommandResult& result) {
+    if (*hits_app) return RunHits(hits, result);
+    if (*convert_app) return RunConvert(convert, result);
+    if (*explain_app) return RunExplain(explain, result);
+    return RunLint(lint, result);
+  });
+}
+
+}  // namespace cairn::tools
