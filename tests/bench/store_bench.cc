@@ -1,0 +1,342 @@
+// Measures the store through its client against the device under it, in interleaved rounds.
+//
+//   store_bench [--quick] [--dir FOLDER] [--json FILE]
+// The device is a plain loop of O_DIRECT io_uring reads or writes: the same sizes, the same depth,
+// a file of the same total size on the same file system, written and read as often before.
+#include <fcntl.h>
+#include <liburing.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kvstore/base/random.h"
+#include "kvstore/node/embedded/embedded_node.h"
+
+namespace cairn::bench {
+namespace {
+
+using kv::ByteSpan;
+using kv::Bytes;
+using kv::kGiB;
+using kv::kMiB;
+
+struct Options {
+  bool quick = false;
+  std::string folder = ".";
+  std::string json;
+};
+
+struct Figure {
+  std::string name;
+  double value = 0;     // MB/s of the store.
+  double baseline = 0;  // MB/s of the device.
+};
+
+double Since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void Must(bool ok, const std::string& what) {
+  if (ok) return;
+  std::fprintf(stderr, "store_bench: %s\n", what.c_str());
+  std::exit(1);
+}
+
+// The file that stands for the device.
+class Device {
+ public:
+  Device(const std::string& path, uint64_t size, uint32_t depth)
+      : path_(path), size_(size), depth_(depth) {
+    fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_DIRECT, 0600);
+    Must(fd_ >= 0, path + ": cannot be opened for direct I/O");
+    Must(posix_fallocate(fd_, 0, static_cast<off_t>(size)) == 0, path + ": no space");
+    Must(io_uring_queue_init(depth * 2, &ring_, 0) == 0, "io_uring is not permitted here");
+  }
+  ~Device() {
+    io_uring_queue_exit(&ring_);
+    close(fd_);
+    std::filesystem::remove(path_);
+  }
+
+  // Seconds for one operation at each of `offsets`, `unit` bytes, `depth` in flight.
+  double Run(bool writes, uint64_t unit, const std::vector<uint64_t>& offsets) {
+    std::vector<Bytes> buffers;
+    for (uint32_t i = 0; i < depth_; ++i) buffers.emplace_back(unit);
+    const auto begin = std::chrono::steady_clock::now();
+    size_t next = 0;
+    size_t done = 0;
+    const auto submit = [&](uint64_t slot) {
+      io_uring_sqe* entry = io_uring_get_sqe(&ring_);
+      uint8_t* memory = buffers[slot].data();
+      const auto length = static_cast<unsigned>(unit);
+      if (writes) {
+        io_uring_prep_write(entry, fd_, memory, length, offsets[next++]);
+      } else {
+        io_uring_prep_read(entry, fd_, memory, length, offsets[next++]);
+      }
+      io_uring_sqe_set_data64(entry, slot);
+      io_uring_submit(&ring_);
+    };
+    for (uint32_t slot = 0; slot < depth_ && next < offsets.size(); ++slot) submit(slot);
+    while (done < offsets.size()) {
+      io_uring_cqe* completion = nullptr;
+      Must(io_uring_wait_cqe(&ring_, &completion) == 0, "io_uring_wait_cqe failed");
+      Must(completion->res == static_cast<int>(unit), "the device gave a short operation");
+      const uint64_t slot = io_uring_cqe_get_data64(completion);
+      io_uring_cqe_seen(&ring_, completion);
+      ++done;
+      if (next < offsets.size()) submit(slot);
+    }
+    return Since(begin);
+  }
+
+  std::vector<uint64_t> Offsets(uint64_t unit) const {
+    std::vector<uint64_t> offsets;
+    for (uint64_t at = 0; at + unit <= size_; at += unit) offsets.push_back(at);
+    return offsets;
+  }
+
+ private:
+  const std::string path_;
+  const uint64_t size_;
+  const uint32_t depth_;
+  int fd_ = -1;
+  io_uring ring_{};
+};
+
+// Keeps `depth` calls of `start(i, done)` in flight until `count` are done; any thread may call done.
+void KeepInFlight(size_t count, size_t depth,
+                  const std::function<void(size_t, std::function<void()>)>& start) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  size_t running = 0;
+  for (size_t i = 0; i < count; ++i) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return running < depth; });
+    ++running;
+    lock.unlock();
+    start(i, [&] {
+      const std::lock_guard done_lock(mutex);
+      --running;
+      changed.notify_one();
+    });
+  }
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return running == 0; });
+}
+
+// One size of block in a namespace of its own: chains of blocks, put and read through the client.
+class Blocks {
+ public:
+  Blocks(kv::EmbeddedNode& node, uint64_t block_bytes, uint64_t total, uint32_t per_put)
+      : client_(node.client()), block_bytes_(block_bytes), per_put_(per_put), random_(block_bytes) {
+    kv::NamespaceOptions space;
+    space.name = "bench-" + std::to_string(block_bytes);
+    space.fingerprint = "bench";
+    auto attached = kv::AttachAndWait(client_, space);
+    Must(attached.ok(), "attach failed");
+    space_ = attached.value();
+    source_ = Bytes(block_bytes * per_put);
+    random_.Fill(source_.span());
+    chain_.resize(total / block_bytes);
+    Renew();
+  }
+
+  // New ids, so that the next put stores again.
+  void Renew() {
+    for (kv::BlockId& id : chain_) {
+      id.high = random_.Next();
+      id.low = random_.Next();
+    }
+  }
+
+  double Put(size_t depth) {
+    const auto begin = std::chrono::steady_clock::now();
+    KeepInFlight(chain_.size() / per_put_, depth, [&](size_t i, std::function<void()> done) {
+      kv::ChainPut put;
+      put.space = space_;
+      put.chain = Group(i);
+      for (size_t b = 0; b < per_put_; ++b) {
+        const ByteSpan bytes = std::as_const(source_).span().subspan(b * block_bytes_, block_bytes_);
+        put.blocks.push_back({put.chain[b], bytes});
+      }
+      client_.Put(std::move(put), [done](const std::vector<kv::Status>& statuses) {
+        for (const kv::Status& status : statuses) Must(status.ok(), "put: " + status.ToString());
+        done();
+      });
+    });
+    return Since(begin);
+  }
+
+  // Each block by a Get of its own, in random order, verified by the client as always.
+  double Get(size_t depth) {
+    std::vector<Bytes> buffers;
+    std::vector<size_t> free;
+    for (size_t i = 0; i < depth; ++i) {
+      buffers.emplace_back(block_bytes_);
+      free.push_back(i);
+    }
+    std::vector<size_t> order(chain_.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.Below(i)]);
+    std::mutex mutex;
+    const auto begin = std::chrono::steady_clock::now();
+    KeepInFlight(order.size(), depth, [&](size_t i, std::function<void()> done) {
+      const size_t block = order[i];
+      size_t slot = 0;
+      {
+        const std::lock_guard lock(mutex);
+        slot = free.back();
+        free.pop_back();
+      }
+      const kv::Instant deadline = kv::Poller::Now() + kv::Seconds(60);
+      client_.Get(space_, Group(block / per_put_), {{chain_[block], buffers[slot].span()}},
+                  deadline, [&, slot, done](const std::vector<kv::BlockReadResult>& results) {
+                    Must(results[0].status.ok(), "get: " + results[0].status.ToString());
+                    {
+                      const std::lock_guard lock(mutex);
+                      free.push_back(slot);
+                    }
+                    done();
+                  });
+    });
+    return Since(begin);
+  }
+
+  double megabytes() const {
+    return static_cast<double>(chain_.size()) * static_cast<double>(block_bytes_) / 1e6;
+  }
+
+ private:
+  // Every put is a chain of its own: one run, led by its first block.
+  std::vector<kv::BlockId> Group(size_t i) const {
+    const auto first = chain_.begin() + static_cast<std::ptrdiff_t>(i * per_put_);
+    return {first, first + per_put_};
+  }
+
+  kv::Client& client_;
+  const uint64_t block_bytes_;
+  const uint32_t per_put_;
+  kv::Random random_;
+  kv::NamespaceId space_;
+  Bytes source_;
+  std::vector<kv::BlockId> chain_;
+};
+
+Figure MeasureGet(kv::EmbeddedNode& node, Device& device, const Options& options,
+                  const std::string& name, uint64_t block_bytes, uint32_t per_put, size_t depth) {
+  const uint64_t total = options.quick ? 256 * kMiB : kGiB;
+  Blocks blocks(node, block_bytes, total, per_put);
+  blocks.Put(2);
+  std::vector<uint64_t> offsets = device.Offsets(block_bytes);
+  offsets.resize(std::min<size_t>(offsets.size(), total / block_bytes));
+  kv::Random random(7);
+  for (size_t i = offsets.size(); i > 1; --i) std::swap(offsets[i - 1], offsets[random.Below(i)]);
+  std::vector<double> store;
+  std::vector<double> bare;
+  for (int round = 0; round < (options.quick ? 4 : 8); ++round) {
+    const double device_seconds = device.Run(false, block_bytes, offsets);
+    const double store_seconds = blocks.Get(depth);
+    if (round == 0) continue;  // Brings both into the same cache state.
+    bare.push_back(blocks.megabytes() / device_seconds);
+    store.push_back(blocks.megabytes() / store_seconds);
+  }
+  return {name, Median(store), Median(bare)};
+}
+
+Figure MeasurePut(kv::EmbeddedNode& node, Device& device, const Options& options) {
+  const uint64_t block_bytes = 4 * kMiB;
+  const uint64_t total = options.quick ? 256 * kMiB : 512 * kMiB;
+  Blocks blocks(node, block_bytes, total, 1);
+  std::vector<uint64_t> offsets = device.Offsets(block_bytes);
+  offsets.resize(std::min<size_t>(offsets.size(), total / block_bytes));
+  std::vector<double> store;
+  std::vector<double> bare;
+  for (int round = 0; round < (options.quick ? 4 : 8); ++round) {
+    blocks.Renew();
+    const double device_seconds = device.Run(true, block_bytes, offsets);
+    const double store_seconds = blocks.Put(8);
+    if (round == 0) continue;
+    bare.push_back(blocks.megabytes() / device_seconds);
+    store.push_back(blocks.megabytes() / store_seconds);
+  }
+  return {"store.put.4MiB", Median(store), Median(bare)};
+}
+
+void Report(const std::vector<Figure>& figures, const std::string& path) {
+  std::string json = "[";
+  for (const Figure& figure : figures) {
+    const double ratio = figure.value / figure.baseline;
+    std::printf("%-20s %8.0f MB/s, device %8.0f MB/s, ratio %.2f\n", figure.name.c_str(),
+                figure.value, figure.baseline, ratio);
+    char line[256];
+    std::snprintf(line, sizeof(line),
+                  "%s{\"name\": \"%s\", \"value\": %.1f, \"unit\": \"MB/s\", \"baseline\": %.1f, "
+                  "\"ratio\": %.4f}",
+                  json.size() > 1 ? ", " : "", figure.name.c_str(), figure.value, figure.baseline,
+                  ratio);
+    json += line;
+  }
+  if (!path.empty()) std::ofstream(path) << json << "]\n";
+}
+
+int Main(const Options& options) {
+  const std::string folder = options.folder + "/store-bench." + std::to_string(getpid());
+  std::filesystem::create_directories(folder);
+  std::vector<Figure> figures;
+  {
+    kv::NullLog log;
+    kv::EmbeddedOptions store;
+    store.data_dir = folder + "/data";
+    store.target_bytes = options.quick ? 512 * kMiB : kGiB;
+    auto node = kv::EmbeddedNode::Start(store, log);
+    Must(node.ok(), node.status().ToString());
+    Device device(folder + "/device", kGiB, 16);
+    device.Run(true, 4 * kMiB, device.Offsets(4 * kMiB));
+    figures.push_back(MeasureGet(*node.value(), device, options, "store.get.256KiB", 256 * kv::kKiB,
+                                 16, 16));
+    figures.push_back(MeasureGet(*node.value(), device, options, "store.get.4MiB", 4 * kMiB, 1, 16));
+    figures.push_back(MeasurePut(*node.value(), device, options));
+    const kv::Status stopped = node.value()->Stop();
+    Must(stopped.ok(), stopped.ToString());
+  }
+  std::filesystem::remove_all(folder);
+  Report(figures, options.json);
+  return 0;
+}
+
+}  // namespace
+}  // namespace cairn::bench
+
+int main(int count, char** arguments) {
+  cairn::bench::Options options;
+  for (int i = 1; i < count; ++i) {
+    const std::string argument = arguments[i];
+    if (argument == "--quick") {
+      options.quick = true;
+    } else if (argument == "--json" && i + 1 < count) {
+      options.json = arguments[++i];
+    } else if (argument == "--dir" && i + 1 < count) {
+      options.folder = arguments[++i];
+    } else {
+      std::fprintf(stderr, "usage: store_bench [--quick] [--dir FOLDER] [--json FILE]\n");
+      return 2;
+    }
+  }
+  return cairn::bench::Main(options);
+}
