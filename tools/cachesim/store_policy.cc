@@ -53,7 +53,7 @@ void StorePolicy::Add(const Access& access, size_t retention) {
   const uint64_t hit_blocks = CountHits(access.time_ms);
   counts_.input_tokens += access.input_tokens;
   counts_.hit_tokens += TokensInBlocks(hit_blocks, options_.block_tokens, access.input_tokens);
-  TouchAndWrite(access.time_ms, static_cast<uint32_t>(retention));
+  TouchAndWrite(access.time_ms, static_cast<uint32_t>(retention), hit_blocks);
 }
 
 // The leading run; what is found expired on the way goes.
@@ -73,7 +73,7 @@ uint64_t StorePolicy::CountHits(int64_t now_ms) {
 }
 
 // Runs from the tail to the root, so that suffixes are older than their prefixes.
-void StorePolicy::TouchAndWrite(int64_t now_ms, uint32_t retention) {
+void StorePolicy::TouchAndWrite(int64_t now_ms, uint32_t retention, uint64_t hit_blocks) {
   const size_t run = options_.run_blocks;
   for (size_t end = indexes_.size(); end > 0;) {
     const size_t begin = (end - 1) / run * run;
@@ -84,6 +84,7 @@ void StorePolicy::TouchAndWrite(int64_t now_ms, uint32_t retention) {
         missing.push_back(indexes_[i]);
         continue;
       }
+      if (i >= hit_blocks && !options_.touch_beyond_prefix) continue;
       Stripe& used = stripes_[stripe];
       used.recency = ++recency_;
       const RetentionClass& rules = options_.classes[used.retention];
@@ -127,7 +128,7 @@ double StorePolicy::PhysicalBytes(double payload_bytes) const {
   const auto unit = static_cast<double>(options_.record_bytes);
   const double shard_bytes =
       unit == 0 ? payload_bytes / width : std::ceil(payload_bytes / width / unit) * unit;
-  return shard_bytes * (width + options_.parity_shards);
+  return (shard_bytes + static_cast<double>(options_.record_overhead_bytes)) * (width + options_.parity_shards);
 }
 
 void StorePolicy::Append(uint32_t stripe) {

@@ -27,9 +27,12 @@ struct StorePolicyOptions {
   uint32_t parity_shards = 2;
   uint64_t shard_bytes_min = 65536;  // A stripe is as wide as its shards stay above this.
   uint64_t record_bytes = 4096;      // A shard's record is padded to a multiple of this.
+  uint64_t record_overhead_bytes = 0;  // In front of each shard: its header and manifest.
   double watermark = 0.9;            // Reclaim starts above this share of the capacity.
   double keep_share = 0.8;           // Of the room, what reclaim counts as in recent use.
   double rewrite_share_max = 0.5;    // Of a reclaimed segment, at most this is appended again.
+  // Whether a request refreshes blocks that are there behind its first miss, too.
+  bool touch_beyond_prefix = true;
   std::vector<RetentionClass> classes;
 };
 
@@ -78,7 +81,7 @@ class StorePolicy {
 
   explicit StorePolicy(StorePolicyOptions options);
   uint64_t CountHits(int64_t now_ms);
-  void TouchAndWrite(int64_t now_ms, uint32_t retention);
+  void TouchAndWrite(int64_t now_ms, uint32_t retention, uint64_t hit_blocks);
   void WriteStripe(std::vector<uint32_t> blocks, int64_t now_ms, uint32_t retention);
   double PhysicalBytes(double payload_bytes) const;
   void Append(uint32_t stripe);

@@ -10,6 +10,7 @@
 #include "engine/gguf/tiny_model.h"
 #include "tools/cairn/console_log.h"
 #include "tools/planner/commands.h"
+#include "tools/replay/replay_command.h"
 #include "tools/stack/stack.h"
 
 namespace cairn::tools {
@@ -115,12 +116,14 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", kVersion);
   app.footer("Exit codes: 0 done, 1 failed (the reason is printed), 2 wrong usage.");
 
-  // These two read their own arguments, help included; here they are only named.
+  // These three read their own arguments, help included; here they are only named.
   app.add_subcommand("plan", "how many SSDs, for how long, at what price: cairn plan --help");
   app.add_subcommand("trace", "hit rates and tools for request traces: cairn trace --help");
+  app.add_subcommand("replay", "drive a real store with a trace: cairn replay --help");
   const std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "plan") return RunPlan(argc - 1, argv + 1);
   if (verb == "trace") return RunTrace(argc - 1, argv + 1);
+  if (verb == "replay") return RunReplay(argc - 1, argv + 1);
 
   StackOptions options;
   std::string token_file;

@@ -103,7 +103,7 @@ class EmbeddedNode::Core {
     KV_RETURN_IF_ERROR(CheckOptions(options_));
     KV_ASSIGN_OR_RETURN(dir_, DataDir::Open(options_.data_dir));
     KV_ASSIGN_OR_RETURN(poller_, Poller::Create(loop_, log_, options_.poller));
-    clock_.emplace(*poller_);
+    clock_.emplace(*poller_, options_.unix_now);
     workers_ = std::make_unique<ThreadWorkers>(*poller_, options_.worker_threads);
     memory_ = std::make_unique<RocksDbMemory>(options_.metadata_cache_bytes,
                                               options_.metadata_memtable_bytes);

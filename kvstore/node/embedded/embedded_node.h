@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,6 +23,8 @@ struct EmbeddedOptions {
   uint32_t worker_threads = 2;
   uint64_t metadata_cache_bytes = 32 * kMiB;  // RocksDB's, for all targets together.
   uint64_t metadata_memtable_bytes = 32 * kMiB;
+  // Calendar time, for who replays another day; asked on the store's thread. Empty: the machine's.
+  std::function<UnixMillis()> unix_now = {};
   NodeOptions node;  // segment_size: 0 chooses by target_bytes.
 };
 

@@ -1,0 +1,49 @@
+// The numbers of the store's reclaimer, segment choice and record format, put into the policy model.
+#include "tools/replay/prediction.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "kvstore/segment/format.h"
+#include "kvstore/types/limits.h"
+
+namespace cairn::tools {
+
+StorePolicyOptions PolicyOf(const StoreShape& shape) {
+  const uint64_t target_bytes = shape.capacity_bytes / shape.targets;
+  const uint64_t segment = std::clamp(std::bit_floor(target_bytes / 64), kv::kSegmentSizeMin,
+                                      kv::kSegmentSizeDefault);
+  const uint64_t segments = (target_bytes - kv::kSegmentsOffset) / segment;
+  // A reclaim starts below this many free ones and frees one more.
+  const uint64_t kept_free = std::max<uint64_t>(2, segments / 10);
+  return {.capacity_bytes = segments * segment * shape.targets,
+          .segment_bytes = segment * shape.targets,
+          .block_tokens = shape.block_tokens,
+          .bytes_per_token =
+              static_cast<double>(kv::AlignUp(shape.block_bytes, kv::kSectorSize)) /
+              static_cast<double>(shape.block_tokens),
+          .record_overhead_bytes = 4096,
+          .watermark = static_cast<double>(segments - kept_free) / static_cast<double>(segments),
+          .touch_beyond_prefix = false,
+          .classes = {{.name = "replay", .ttl_ms = INT64_MAX / 4, .refresh_on_hit = true}}};
+}
+
+kv::Result<Prediction> Prediction::Create(const StoreShape& shape) {
+  KV_ASSIGN_OR_RETURN(StorePolicy policy, StorePolicy::Create(PolicyOf(shape)));
+  return Prediction(shape, std::move(policy));
+}
+
+Prediction::Prediction(const StoreShape& shape, StorePolicy policy)
+    : shape_(shape), policy_(std::move(policy)), curve_(shape.block_tokens) {}
+
+void Prediction::Add(const Access& prompt, std::span<const uint64_t> chain) {
+  policy_.Add({prompt.time_ms, prompt.input_tokens, chain}, 0);
+  curve_.Add(prompt);
+}
+
+double Prediction::LruHitRate() const {
+  return curve_.HitRate(shape_.capacity_bytes * 10 / 12 / shape_.block_bytes);
+}
+
+}  // namespace cairn::tools

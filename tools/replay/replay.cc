@@ -1,0 +1,118 @@
+// The store's calendar follows the trace, so that ages are those of the recording.
+#include "tools/replay/replay.h"
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+
+#include "kvstore/node/embedded/embedded_node.h"
+#include "tools/replay/prediction.h"
+
+namespace cairn::tools {
+namespace {
+
+constexpr uint32_t kTargets = 12;
+constexpr int64_t kEpochMs = 1'700'000'000'000;
+constexpr uint32_t kTtlSeconds = 10 * 365 * 24 * 3600u;
+
+uint64_t AnswerBlock(uint64_t request, uint64_t index) {
+  return (uint64_t{0xa} << 60) ^ (request << 24) ^ index;
+}
+
+kv::Status Check(const ReplayOptions& options) {
+  if (options.bytes_per_token <= 0) {
+    return {kv::Code::kInvalid, "the bytes per token must be above zero"};
+  }
+  if (std::filesystem::exists(options.data_dir + "/lock")) {
+    return {kv::Code::kInvalid, options.data_dir + " holds a store: replay into an empty folder"};
+  }
+  return kv::Status();
+}
+
+kv::EmbeddedOptions StoreOptions(const ReplayOptions& options, const std::atomic<int64_t>& now) {
+  kv::EmbeddedOptions store;
+  store.data_dir = options.data_dir;
+  store.targets = kTargets;
+  store.target_bytes = kv::AlignDown(options.capacity_bytes / kTargets, kv::kSectorSize);
+  store.unix_now = [&now] { return kv::UnixMillis{now.load()}; };
+  // Hours pass in seconds, and housekeeping has to keep up.
+  store.node.maintenance_interval = kv::Millis(2);
+  return store;
+}
+
+void FillReport(const Prediction& prediction, ReplayReport& report) {
+  report.predicted = {.hit_rate = prediction.StoreHitRate(),
+                      .write_amplification = prediction.WriteAmplification(),
+                      .lru_hit_rate = prediction.LruHitRate(),
+                      .unbounded_hit_rate = prediction.UnboundedHitRate()};
+}
+
+// The prompt's blocks, and those of the answer where they are wanted.
+std::vector<uint64_t> ChainOf(const Request& request, const ReplayOptions& options,
+                              uint64_t block_tokens, uint64_t number) {
+  std::vector<uint64_t> chain = request.blocks;
+  if (!options.answers) return chain;
+  const uint64_t total = (request.input_tokens + request.output_tokens) / block_tokens;
+  for (uint64_t i = chain.size(); i < total; ++i) chain.push_back(AnswerBlock(number, i));
+  return chain;
+}
+
+}  // namespace
+
+double ReplayReport::HitRate() const {
+  if (prompt_tokens == 0) return 0;
+  return static_cast<double>(hit_tokens) / static_cast<double>(prompt_tokens);
+}
+
+double ReplayReport::WriteAmplification() const {
+  const uint64_t put = store.bytes_appended - store.bytes_moved;
+  return put == 0 ? 1 : static_cast<double>(store.bytes_appended) / static_cast<double>(put);
+}
+
+kv::Result<ReplayReport> Replay(TraceSource& source, const ReplayOptions& options, kv::Log& log) {
+  KV_RETURN_IF_ERROR(Check(options));
+  ReplayReport report;
+  const uint64_t block_tokens = source.block_tokens();
+  report.block_bytes = static_cast<uint64_t>(
+      std::llround(std::max(1.0, static_cast<double>(block_tokens) * options.bytes_per_token)));
+  std::optional<Prediction> prediction;
+  if (options.predict) {
+    KV_ASSIGN_OR_RETURN(Prediction made, Prediction::Create({.capacity_bytes = options.capacity_bytes,
+                                                        .targets = kTargets,
+                                                        .block_tokens = block_tokens,
+                                                        .block_bytes = report.block_bytes}));
+    prediction.emplace(std::move(made));
+  }
+  std::atomic<int64_t> now{kEpochMs};
+  KV_ASSIGN_OR_RETURN(auto node, kv::EmbeddedNode::Start(StoreOptions(options, now), log));
+  KV_ASSIGN_OR_RETURN(const kv::NamespaceId space,
+                      kv::AttachAndWait(node->client(), {.name = "replay",
+                                                         .fingerprint = "replay",
+                                                         .ttl_seconds = kTtlSeconds}));
+  StoreDriver driver(node->client(), space, report.block_bytes);
+  const auto started = std::chrono::steady_clock::now();
+  Request request;
+  while (options.requests_max == 0 || report.requests < options.requests_max) {
+    KV_ASSIGN_OR_RETURN(const bool more, source.Next(request));
+    if (!more) break;
+    now = kEpochMs + request.time_ms;
+    const auto chain = ChainOf(request, options, block_tokens, ++report.requests);
+    KV_ASSIGN_OR_RETURN(const uint64_t hit, driver.Run(chain, request.blocks.size()));
+    report.prompt_tokens += request.input_tokens;
+    report.hit_tokens += TokensInBlocks(hit, block_tokens, request.input_tokens);
+    if (prediction) {
+      prediction->Add({request.time_ms, request.input_tokens, request.blocks}, chain);
+    }
+    if (options.progress) options.progress(report.requests);
+  }
+  report.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  report.store = node->stats();
+  report.driver = driver.counts();
+  if (prediction) FillReport(*prediction, report);
+  KV_RETURN_IF_ERROR(node->Stop());
+  return report;
+}
+
+}  // namespace cairn::tools
