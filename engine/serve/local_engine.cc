@@ -122,10 +122,9 @@ EngineStats LocalEngine::stats() const {
 }
 
 void LocalEngine::Post(std::function<void()> call) {
-  {
-    const std::lock_guard lock(mutex_);
-    posted_.push_back(std::move(call));
-  }
+  // Notified under the lock: after the last call has run the engine may be destroyed.
+  const std::lock_guard lock(mutex_);
+  posted_.push_back(std::move(call));
   posted_changed_.notify_one();
 }
 

@@ -11,6 +11,13 @@ namespace {
 // What puts may not take: Move needs room to work in, or nothing could ever be reclaimed.
 constexpr uint32_t kSegmentsForMoves = 1;
 
+// The target's space was taken when it was formatted, so a device that says it is full is at fault:
+// freeing segments would not help, other targets do.
+Status DeviceFault(Status status) {
+  if (status.code() != Code::kNoSpace) return status;
+  return Status(Code::kUnavailable, "the device refuses writes: " + status.ToString());
+}
+
 uint64_t NextEpoch(uint64_t epoch, Random& random) {
   return ((epoch >> 32) + 1) << 32 | (random.Next() & 0xffffffffu);
 }
@@ -66,7 +73,7 @@ Task<Result<ShardPlace>> DiskSegmentLog::AppendRecord(const Manifest& manifest, 
     if (open_[segment.bucket] == at.segment) open_[segment.bucket].reset();
     segment.state = SegmentInfo::State::kSealed;
     dirty_.insert(at.segment);
-    co_return header_status.ok() ? payload_status : header_status;
+    co_return DeviceFault(header_status.ok() ? payload_status : header_status);
   }
   ++stats_.records_appended;
   stats_.bytes_appended += bytes;
@@ -105,7 +112,8 @@ Task<Result<DiskSegmentLog::Reservation>> DiskSegmentLog::Reserve(uint64_t bytes
       chosen = i;
     }
   }
-  KV_CO_RETURN_IF_ERROR(co_await OpenSegment(chosen, bucket));
+  const Status opened = co_await OpenSegment(chosen, bucket);
+  if (!opened.ok()) co_return DeviceFault(opened);
   auto reserved = TryReserve(chosen, bytes);
   KV_CHECK(reserved.has_value());
   co_return *reserved;
