@@ -1,7 +1,7 @@
 // Runs a whole store on simulated targets under random work and faults, and checks every answer.
 //
 // usage: store_sim [--first SEED] [--count N] [--mode within|beyond|full] [--verbose]
-//   within  faults of at most two targets, crashes, power cuts: what was acknowledged is there, exact
+//   within  faults of at most two targets, crashes, power cuts: acknowledged blocks are there, exact
 //   beyond  faults of six targets: exact or missing, and nothing hangs
 //   full    a small store: puts go on, by eviction
 #include <cinttypes>
