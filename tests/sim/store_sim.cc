@@ -1,7 +1,7 @@
 // Runs a whole store on simulated targets under random work and faults, and checks every answer.
 //
 // usage: store_sim [--first SEED] [--count N] [--mode within|beyond|full] [--verbose]
-//   within  faults of at most two targets, crashes, power cuts: acknowledged blocks are there, exact
+//   within  faults of two targets, crashes, power cuts: acknowledged blocks are there, exact
 //   beyond  faults of six targets: exact or missing, and nothing hangs
 //   full    a small store: puts go on, by eviction
 #include <cinttypes>
@@ -165,8 +165,8 @@ class StoreSim {
     }
   }
 
-  // Without faults nothing may even look like one. A power cut is a fault, and so is what a crash in
-  // the middle of a put leaves: some of its shards, enough to be published by the next start.
+  // Without faults nothing may even look like one. A power cut is a fault, and so is what a crash
+  // in the middle of a put leaves: some of its shards, enough for the next start to publish it.
   void CheckCalm() {
     republished_ += world_.node().stats().republished_stripes;
     if (!calm_ || power_was_cut_ || republished_ > 0 || world_.crashed()) return;
