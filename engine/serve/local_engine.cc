@@ -2,7 +2,8 @@
 #include "engine/serve/local_engine.h"
 
 #include <algorithm>
-#include <cmath>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "engine/serve/engine_core.h"
@@ -12,6 +13,7 @@ namespace cairn::engine {
 namespace {
 
 constexpr size_t kStopTextsMax = 4;
+constexpr std::string_view kRoles[] = {"system", "user", "assistant", "tool"};
 
 uint32_t ContextOf(const Backend& backend, const KvPool& pool, uint32_t wanted) {
   const uint64_t held = uint64_t{pool.block_count()} * pool.layout().block_tokens;
@@ -62,6 +64,12 @@ LocalEngine::~LocalEngine() {
 kv::Status LocalEngine::Check(const GenerateRequest& request) const {
   const SamplingParams& sampling = request.sampling;
   if (request.messages.empty()) return Invalid("messages: at least one is needed");
+  for (const ChatMessage& message : request.messages) {
+    // Many templates would take any word for a role; models know these.
+    if (std::find(std::begin(kRoles), std::end(kRoles), message.role) == std::end(kRoles)) {
+      return Invalid("messages: unknown role \"" + message.role + "\"");
+    }
+  }
   if (!(sampling.temperature >= 0 && sampling.temperature <= 2)) {
     return Invalid("temperature: must be in [0, 2]");
   }
@@ -114,10 +122,9 @@ EngineStats LocalEngine::stats() const {
 }
 
 void LocalEngine::Post(std::function<void()> call) {
-  {
-    const std::lock_guard lock(mutex_);
-    posted_.push_back(std::move(call));
-  }
+  // Notified under the lock: after the last call has run the engine may be destroyed.
+  const std::lock_guard lock(mutex_);
+  posted_.push_back(std::move(call));
   posted_changed_.notify_one();
 }
 

@@ -6,11 +6,15 @@
 namespace cairn::kv {
 
 void Loop::Post(std::function<void()> call) {
-  {
-    const std::lock_guard lock(mutex_);
-    posted_.push_back(std::move(call));
-  }
+  // Under the lock: once the call has run, who owns the poller may be gone.
+  const std::lock_guard lock(mutex_);
+  posted_.push_back(std::move(call));
   if (notify_) notify_();
+}
+
+void Loop::SetNotify(std::function<void()> notify) {
+  const std::lock_guard lock(mutex_);
+  notify_ = std::move(notify);
 }
 
 void Loop::RunReady() {

@@ -33,16 +33,16 @@ class Loop {
   // True when RunReady would find something to do. From any thread for posted calls.
   bool HasWork();
 
-  // Called after each Post, on the poster's thread. Set once, before other threads know the loop.
-  void SetNotify(std::function<void()> notify) { notify_ = std::move(notify); }
+  // Called in each Post, on the poster's thread; must not call the loop. After a second SetNotify
+  // has returned the first function is not called any more.
+  void SetNotify(std::function<void()> notify);
 
  private:
   bool TakePosted();
 
   std::deque<std::coroutine_handle<>> ready_;
-  std::function<void()> notify_;  // Constant once other threads post.
-
   std::mutex mutex_;
+  std::function<void()> notify_;               // Protected by mutex_.
   std::vector<std::function<void()>> posted_;  // Protected by mutex_.
 };
 

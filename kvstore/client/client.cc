@@ -58,7 +58,7 @@ void Client::Lookup(NamespaceId space, std::vector<BlockId> chain, LookupDone do
 void Client::Get(NamespaceId space, std::vector<BlockId> chain, std::vector<BlockRead> reads,
                  Instant deadline, GetDone done) {
   Submit([this, space, chain = std::move(chain), reads = std::move(reads), deadline,
-              done = std::move(done)]() mutable {
+          done = std::move(done)]() mutable {
     if (gate_.closed()) return done(std::vector<BlockReadResult>(reads.size(), {Stopped(), 0}));
     gate_.Hold(
         RunGet(store_, space, std::move(chain), std::move(reads), deadline, std::move(done)));

@@ -82,7 +82,7 @@ Task<Status> StripeReader::ReadAligned(Reading& reading) {
   if (rebuilt.code() == Code::kCorrupt) rebuilt = co_await RebuildCarefully(reading);
   if (!rebuilt.ok()) co_return rebuilt;
   if (Checksum(bytes) == reading.block.checksum) co_return Status();
-  co_return Status(Code::kUnavailable, "more shards are damaged than parity can replace");
+  co_return Status(Code::kCorrupt, "whole shards do not make up the block");
 }
 
 Task<Status> StripeReader::ReadPiece(const Reading& reading, size_t piece) {
@@ -119,16 +119,14 @@ Task<Status> StripeReader::Rebuild(Reading& reading) {
   const ShardRange range = RangeOf(failed);
   const uint64_t places = manifest.shard_count() + uint64_t{manifest.parity_shards};
   if (failed.size() > manifest.parity_shards || places * range.size() > rebuilds_.largest()) {
-    if (targets_.ShardsAtHand(manifest) == 0) co_return Status(Code::kNotFound, "evicted");
-    co_return Status(Code::kUnavailable, "too few shards are left");
+    co_return TooFew(reading);
   }
   BufferPool::Buffer buffer = co_await rebuilds_.Take(places * range.size());
   std::vector<Survivor> survivors;
   co_await GatherSurvivors(reading, range, buffer.span(), survivors);
   if (survivors.size() < manifest.data_shards) {
     if (clock_.Now() >= reading.deadline) co_return Status(Code::kDeadline);
-    if (targets_.ShardsAtHand(manifest) == 0) co_return Status(Code::kNotFound, "evicted");
-    co_return Status(Code::kUnavailable, "too few shards are left");
+    co_return TooFew(reading);
   }
   const MutableByteSpan beside =
       buffer.span().subspan(uint64_t{manifest.shard_count()} * range.size());
@@ -138,6 +136,13 @@ Task<Status> StripeReader::Rebuild(Reading& reading) {
     if (!PieceIsRight(reading, i)) co_return Status(Code::kCorrupt);
   }
   co_return Status();
+}
+
+Status StripeReader::TooFew(const Reading& reading) const {
+  if (targets_.ShardsAtHand(reading.manifest) == 0) return Status(Code::kNotFound, "evicted");
+  const bool damaged = std::any_of(reading.outcomes.begin(), reading.outcomes.end(),
+                                   [](const Status& one) { return one.code() == Code::kCorrupt; });
+  return Status(damaged ? Code::kCorrupt : Code::kUnavailable, "too few shards are left");
 }
 
 Task<void> StripeReader::GatherSurvivors(const Reading& reading, ShardRange range,
@@ -221,16 +226,20 @@ Task<Status> StripeReader::RebuildCarefully(Reading& reading) {
   }
   std::vector<Survivor> survivors;
   std::vector<bool> good(manifest.shard_count(), false);
+  uint32_t lost = 0;  // For good: damaged, or not there.
   for (uint8_t i = 0; i < manifest.shard_count(); ++i) {
     Task<Status>& call = calls[i];
     const Status outcome = co_await call;
     good[i] = outcome.ok();
+    if (outcome.code() == Code::kCorrupt || outcome.code() == Code::kNotFound) ++lost;
     const MutableByteSpan bytes =
         buffer.span().subspan(uint64_t{i} * whole.size(), manifest.shard_size);
     if (good[i]) survivors.push_back({{i}, bytes});
   }
   if (survivors.size() < manifest.data_shards) {
-    co_return Status(Code::kUnavailable, "more shards are damaged than parity can replace");
+    const bool for_good = lost > manifest.parity_shards;
+    co_return Status(for_good ? Code::kCorrupt : Code::kUnavailable,
+                     "more shards are damaged than parity can replace");
   }
   for (size_t i = 0; i < pieces; ++i) {
     const Piece& piece = reading.plan.pieces[i];

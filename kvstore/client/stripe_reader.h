@@ -24,7 +24,8 @@ class StripeReader {
                ReaderLimits limits);
 
   // Fills the first `size of the block` bytes of `into`, exact, or fails: kNotFound (the shards are
-  // gone: evicted), kUnavailable (more is missing or damaged than parity can replace), kDeadline.
+  // gone: evicted), kCorrupt (more than parity can replace is damaged for good), kUnavailable (more
+  // than that is damaged or cannot be read now), kDeadline.
   // No I/O begins after the deadline; what is in flight then is awaited, since it lands in `into`.
   // `stripe` is held until the task is done; `into` is at least the block's size.
   Task<Status> ReadBlock(KnownStripePtr stripe, uint32_t block, MutableByteSpan into,
@@ -52,6 +53,8 @@ class StripeReader {
   Task<Status> ReadPiece(const Reading& reading, size_t piece);
   // Rebuilds the pieces whose outcome is not ok from the same range of other shards.
   Task<Status> Rebuild(Reading& reading);
+  // What to say then. kCorrupt: whole shards must tell whether it is so for good.
+  Status TooFew(const Reading& reading) const;
   Task<void> GatherSurvivors(const Reading& reading, ShardRange range, MutableByteSpan scratch,
                              std::vector<Survivor>& survivors);
   // The same from whole shards, each verified by its own record: finds a damaged survivor.

@@ -217,7 +217,14 @@ Task<Status> StripeWriter::AppendAll(const Manifest& manifest, Shards& shards) {
     Status room = co_await parts_.keeper.MakeRoom(manifest.shard_size);
     if (!room.ok()) co_return room;
   }
-  if (!missing.empty()) co_return Status(Code::kOverloaded, "space does not come free fast enough");
+  if (missing.size() > manifest.parity_shards) {
+    co_return Status(Code::kOverloaded, "space does not come free fast enough");
+  }
+  // A few targets without room where the others have it are broken, not full.
+  for (const uint8_t i : missing) {
+    failed.push_back(manifest.targets[i]);
+    failure = Status(Code::kUnavailable, "a target has no room and cannot make any");
+  }
   if (failed.empty()) co_return Status();
   // Degraded: one more fault must still be harmless.
   if (shards.stored.size() < size_t{manifest.data_shards} + 1) {

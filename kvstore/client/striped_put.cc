@@ -54,6 +54,7 @@ Task<std::vector<Status>> StripedStore::Put(ChainPut put) {
     co_await done;
     state.outcomes[i] = state.others[i]->outcome;
   }
+  co_await MakeDurable(state);
   put_bytes_in_flight_ -= bytes;
   for (const Status& outcome : state.outcomes) {
     if (!outcome.ok()) ++stats_.puts_failed;
@@ -100,7 +101,8 @@ Task<void> StripedStore::Classify(PutState& state, size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
     const BlockId id = state.put.blocks[i].id;
     const IndexClient::Answer answer = index_.Find(*run.value(), key.space, id);
-    if (answer.place != nullptr) continue;  // The first writer won.
+    // The first writer won; but what has lost a shard is stored anew, as redundant as it should be.
+    if (answer.place != nullptr && IsWhole(answer.place->stripe->manifest)) continue;
     std::shared_ptr<Putting>& putting = putting_[{key.space, id}];
     if (putting != nullptr) {
       state.others[i] = putting;
@@ -109,6 +111,34 @@ Task<void> StripedStore::Classify(PutState& state, size_t begin, size_t end) {
     putting = std::make_shared<Putting>(parts_.loop);
     state.ours[i] = putting;
   }
+}
+
+// What a durable put found stored may have been put as merely cached.
+Task<void> StripedStore::MakeDurable(PutState& state) {
+  const auto is_found = [&](size_t i) {
+    return state.ours[i] == nullptr && state.outcomes[i].ok();
+  };
+  bool any = false;
+  for (size_t i = 0; i < state.outcomes.size(); ++i) any = any || is_found(i);
+  if (!any || state.put.ack != Ack::kDurable) co_return;
+  std::vector<Task<Status>> syncs;
+  for (TargetPort* port : parts_.targets.ports()) syncs.push_back(port->Sync());
+  size_t failed = 0;
+  Status failure;
+  for (Task<Status>& sync : syncs) {
+    Status outcome = co_await sync;
+    if (outcome.ok()) continue;
+    ++failed;
+    failure = std::move(outcome);
+  }
+  if (failed <= state.space.parity_shards) co_return;
+  for (size_t i = 0; i < state.outcomes.size(); ++i) {
+    if (is_found(i)) state.outcomes[i] = failure;
+  }
+}
+
+bool StripedStore::IsWhole(const Manifest& manifest) const {
+  return parts_.targets.ShardsAtHand(manifest) == manifest.shard_count();
 }
 
 Task<void> StripedStore::WriteMissing(PutState& state) {

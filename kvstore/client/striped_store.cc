@@ -230,17 +230,41 @@ Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant d
     result.status = Status(gone ? Code::kNotFound : Code::kUnavailable);
     co_return result;
   }
-  const KnownStripePtr stripe = answer.place->stripe;
-  const uint32_t block = answer.place->block;
-  const uint32_t size = stripe->manifest.blocks[block].size;
-  if (read.into.size() < size) {
-    result.status = Status(Code::kInvalid, "the block has " + std::to_string(size) + " bytes");
-    co_return result;
+  // Several stripes have it only after a crash: copies, since whoever reads awaits.
+  std::vector<KnownRun::Place> places;
+  for (const KnownRun::Place& place : run.value()->Find(read.id)) {
+    if (index_.WhyNot(*place.stripe) == MissReason::kNone) places.push_back(place);
   }
-  index_.Touch(*stripe);
-  result.status = co_await reader_.ReadBlock(stripe, block, read.into, deadline);
-  if (result.status.ok()) result.size = size;
+  for (const KnownRun::Place& place : places) {
+    const uint32_t size = place.stripe->manifest.blocks[place.block].size;
+    if (read.into.size() < size) {
+      result.status = Status(Code::kInvalid, std::to_string(size).append(" bytes are needed"));
+      co_return result;
+    }
+    index_.Touch(*place.stripe);
+    result.status = co_await reader_.ReadBlock(place.stripe, place.block, read.into, deadline);
+    if (result.status.ok()) {
+      result.size = size;
+      co_return result;
+    }
+    if (result.status.code() == Code::kCorrupt) {
+      result.status = co_await DropDamaged(place.stripe);
+    }
+  }
   co_return result;
+}
+
+// What can never be restored must not be shown by lookups, nor keep a put from storing it again.
+Task<Status> StripedStore::DropDamaged(KnownStripePtr stripe) {
+  const Manifest& manifest = stripe->manifest;
+  const StripeName name{manifest.space, manifest.run, manifest.stripe};
+  if (!stripe->gone) {
+    stripe->gone = true;
+    ++stats_.dropped_stripes;
+    parts_.log.Warning(manifest.stripe.ToHex().insert(0, "damaged beyond parity, dropped: "));
+    co_await index_.Remove(name, MissReason::kUnavailable);
+  }
+  co_return Status(Code::kUnavailable, "damaged beyond parity");
 }
 
 Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain, uint32_t first) {

@@ -65,8 +65,11 @@ class StripedStore final : public BlockStore {
   bool AddRun(const KnownRun& run, const SpaceRecord& space, const std::vector<BlockId>& wanted,
               ChainHit& hit);
   Task<BlockReadResult> GetOne(RunKey run, BlockRead read, Instant deadline);
+  Task<Status> DropDamaged(KnownStripePtr stripe);
   Status CheckPut(const ChainPut& put, const SpaceRecord* space) const;
   Task<void> Classify(PutState& state, size_t begin, size_t end);
+  Task<void> MakeDurable(PutState& state);
+  bool IsWhole(const Manifest& manifest) const;
   Task<void> WriteMissing(PutState& state);
   Task<Status> WriteGroup(PutState& state, const std::vector<size_t>& group);
   void Finish(PutState& state, size_t at, const Status& outcome);

@@ -26,7 +26,7 @@ class TargetPort {
   // A hint without I/O: false when the target surely does not hold the shard.
   virtual bool MayHold(StripeId stripe, ShardIndex index) const = 0;
   virtual Task<Status> Drop(StripeId stripe) = 0;
-  // Makes every append and drop done so far survive a power cut.
+  // Makes every append, drop and publication done so far survive a power cut.
   virtual Task<Status> Sync() = 0;
 
   // --- The index replica ---

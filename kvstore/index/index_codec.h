@@ -1,4 +1,4 @@
-// Keys and small records of the index, as bytes. All keys start with `i`: the rest is the log's.
+// Keys and small records of the index, as bytes (docs/formats/index.md).
 #pragma once
 
 #include <optional>

@@ -97,7 +97,6 @@ Task<Status> LocalTarget::Checkpoint() {
   changed_ = false;
   Status outcome = co_await index_->Flush();
   if (outcome.ok()) outcome = co_await log_->Sync();
-  if (outcome.ok()) outcome = co_await medium_.metadata->Sync();
   if (!outcome.ok()) changed_ = true;
   co_return outcome;
 }

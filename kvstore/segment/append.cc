@@ -11,6 +11,13 @@ namespace {
 // What puts may not take: Move needs room to work in, or nothing could ever be reclaimed.
 constexpr uint32_t kSegmentsForMoves = 1;
 
+// The target's space was taken when it was formatted, so a device that says it is full is at fault:
+// freeing segments would not help, other targets do.
+Status DeviceFault(Status status) {
+  if (status.code() != Code::kNoSpace) return status;
+  return Status(Code::kUnavailable, "the device refuses writes: " + status.ToString());
+}
+
 uint64_t NextEpoch(uint64_t epoch, Random& random) {
   return ((epoch >> 32) + 1) << 32 | (random.Next() & 0xffffffffu);
 }
@@ -59,14 +66,14 @@ Task<Result<ShardPlace>> DiskSegmentLog::AppendRecord(const Manifest& manifest, 
   auto payload_write = parts_.disk.Write(offset + sectors.size(), payload);
   const Status header_status = co_await header_write;
   const Status payload_status = co_await payload_write;
-  --segment.appends;
+  segment.writing.erase(at.offset);
   if (!header_status.ok() || !payload_status.ok()) {
     // The hole that this leaves may be larger than a scan steps over, so nothing goes behind it.
     segment.uncommitted.erase(at.offset);
     if (open_[segment.bucket] == at.segment) open_[segment.bucket].reset();
     segment.state = SegmentInfo::State::kSealed;
     dirty_.insert(at.segment);
-    co_return header_status.ok() ? payload_status : header_status;
+    co_return DeviceFault(header_status.ok() ? payload_status : header_status);
   }
   ++stats_.records_appended;
   stats_.bytes_appended += bytes;
@@ -105,7 +112,8 @@ Task<Result<DiskSegmentLog::Reservation>> DiskSegmentLog::Reserve(uint64_t bytes
       chosen = i;
     }
   }
-  KV_CO_RETURN_IF_ERROR(co_await OpenSegment(chosen, bucket));
+  const Status opened = co_await OpenSegment(chosen, bucket);
+  if (!opened.ok()) co_return DeviceFault(opened);
   auto reserved = TryReserve(chosen, bytes);
   KV_CHECK(reserved.has_value());
   co_return *reserved;
@@ -118,7 +126,8 @@ std::optional<DiskSegmentLog::Reservation> DiskSegmentLog::TryReserve(uint32_t n
   const Reservation reserved{number, segment.used};
   segment.used += bytes;
   segment.uncommitted.insert(reserved.offset);
-  ++segment.appends;
+  segment.writing.insert(reserved.offset);
+  unsynced_.insert(number);
   return reserved;
 }
 
@@ -131,17 +140,21 @@ std::optional<DiskSegmentLog::Reservation> DiskSegmentLog::ReserveAnywhere(uint6
   return std::nullopt;
 }
 
-// The header, with its new epoch, is on the disk before the first record of this use.
+// The header, with its new epoch, is durable before the first record of this use: otherwise a power
+// cut could leave the old header over new records. The sync covers all segments, so that what a
+// recovery must verify again stays within the open segments.
 Task<Status> DiskSegmentLog::OpenSegment(uint32_t number, uint32_t bucket) {
   Segment& segment = segments_[number];
   segment.epoch = NextEpoch(segment.epoch, parts_.random);
   const SegmentHeader header{superblock_.target, number, segment.epoch};
   const Bytes sector = EncodeSegmentHeader(header);
   KV_CO_RETURN_IF_ERROR(co_await parts_.disk.Write(OffsetOf(number), sector.sectors()));
+  KV_CO_RETURN_IF_ERROR(co_await SyncDisk());
   segment.state = SegmentInfo::State::kOpen;
   segment.bucket = static_cast<uint8_t>(bucket);
   segment.used = kSectorSize;
   segment.live = 0;
+  segment.durable = kSectorSize;
   segment.moved_out = false;
   segment.expires_at = {};
   segment.uncommitted.clear();
@@ -158,33 +171,27 @@ uint32_t DiskSegmentLog::BucketOf(UnixMillis expires_at) const {
 }
 
 void DiskSegmentLog::Insert(StripeId stripe, const ShardPlace& place) {
-  if (const ShardPlace* old = table_.Find(stripe)) {
-    Segment& source = segments_[old->segment.value];
-    source.live -= old->record_bytes();
-    source.moved_out = true;
-    dirty_.insert(old->segment.value);
+  const ShardPlace* found = table_.Find(stripe);
+  segments_[place.segment.value].live += place.record_bytes();
+  if (found == nullptr) {
+    table_.Set(stripe, place);
+    NoteChange({.stripe = stripe, .place = place, .record = NameOf(place)});
+    return;
   }
+  const ShardPlace old = *found;
+  Segment& source = segments_[old.segment.value];
+  source.live -= old.record_bytes();
+  source.moved_out = true;
   table_.Set(stripe, place);
-  Segment& segment = segments_[place.segment.value];
-  segment.live += place.record_bytes();
-  NoteChange({.stripe = stripe,
-              .place = place,
-              .segment = place.segment.value,
-              .offset = place.sector * kSectorSize,
-              .epoch = segment.epoch});
+  moved_.push_back(
+      {.stripe = stripe, .place = place, .record = NameOf(place), .replaced = NameOf(old)});
 }
 
 // Takes `place` out of the table, where it must be.
 void DiskSegmentLog::Forget(StripeId stripe, const ShardPlace& place) {
-  Segment& segment = segments_[place.segment.value];
-  segment.live -= place.record_bytes();
-  const Change change{.stripe = stripe,
-                      .place = std::nullopt,
-                      .segment = place.segment.value,
-                      .offset = place.sector * kSectorSize,
-                      .epoch = segment.epoch};
+  segments_[place.segment.value].live -= place.record_bytes();
   table_.Erase(stripe);
-  NoteChange(change);
+  NoteChange({.stripe = stripe, .place = std::nullopt, .record = NameOf(place)});
 }
 
 }  // namespace cairn::kv

@@ -41,10 +41,21 @@ std::string SegmentKey(uint32_t segment) {
   return key;
 }
 std::string ShardKey(StripeId stripe) { return IdKey('h', stripe); }
-std::string TombstoneKey(StripeId stripe) { return IdKey('t', stripe); }
+std::string TombstoneKey(uint32_t segment, uint64_t epoch, uint64_t offset) {
+  std::string key = "t";
+  AddBigEndian(key, segment, 4);
+  AddBigEndian(key, epoch, 8);
+  AddBigEndian(key, offset, 8);
+  return key;
+}
+
+DiskSegmentLog::RecordName DiskSegmentLog::NameOf(const ShardPlace& place) const {
+  return {place.segment.value, segments_[place.segment.value].epoch,
+          place.sector * kSectorSize};
+}
 
 void DiskSegmentLog::NoteChange(Change change) {
-  dirty_.insert(change.segment);
+  dirty_.insert(change.record.segment);
   pending_.push_back(std::move(change));
   if (committing_ || gate_.closed()) return;
   committing_ = true;
@@ -73,8 +84,8 @@ Task<Status> DiskSegmentLog::Commit() {
     co_return status;
   }
   for (const Change& change : changes) {
-    Segment& segment = segments_[change.segment];
-    if (segment.epoch == change.epoch) segment.uncommitted.erase(change.offset);
+    Segment& segment = segments_[change.record.segment];
+    if (segment.epoch == change.record.epoch) segment.uncommitted.erase(change.record.offset);
   }
   co_return status;
 }
@@ -84,16 +95,17 @@ MetadataBatch DiskSegmentLog::BatchOf(const std::vector<Change>& changes,
   MetadataBatch batch;
   for (const Change& change : changes) {
     if (change.place) {
-      batch.Put(ShardKey(change.stripe), ShardValue(*change.place, change.epoch));
+      batch.Put(ShardKey(change.stripe), ShardValue(*change.place, change.record.epoch));
       continue;
     }
     // A moved record's old place is not the stripe's end.
     if (table_.Find(change.stripe) == nullptr) batch.Delete(ShardKey(change.stripe));
-    // A scan of the tail would find the record again: say that it is dropped.
-    const Segment& segment = segments_[change.segment];
-    const bool scanned = segment.epoch == change.epoch && !segment.uncommitted.empty() &&
-                         change.offset >= *segment.uncommitted.begin();
-    if (scanned) batch.Put(TombstoneKey(change.stripe), {});
+    // A scan of the tail would find the record again: say that it is garbage.
+    const RecordName& record = change.record;
+    const Segment& segment = segments_[record.segment];
+    const bool scanned = segment.epoch == record.epoch && !segment.uncommitted.empty() &&
+                         record.offset >= *segment.uncommitted.begin();
+    if (scanned) batch.Put(TombstoneKey(record.segment, record.epoch, record.offset), {});
   }
   for (const uint32_t segment : dirty) {
     batch.Put(SegmentKey(segment), SegmentValue(segment, changes));
@@ -107,31 +119,66 @@ std::string DiskSegmentLog::SegmentValue(uint32_t number,
   const Segment& segment = segments_[number];
   std::set<uint64_t> uncommitted = segment.uncommitted;
   for (const Change& change : changes) {
-    if (change.segment == number && change.epoch == segment.epoch) {
-      uncommitted.erase(change.offset);
+    if (change.record.segment == number && change.record.epoch == segment.epoch) {
+      uncommitted.erase(change.record.offset);
     }
   }
-  const uint64_t scanned = uncommitted.empty() ? segment.used : *uncommitted.begin();
+  uint64_t scanned = uncommitted.empty() ? segment.used : *uncommitted.begin();
+  // Nothing more can be found in it.
+  const bool whole = segment.state == SegmentInfo::State::kSealed && uncommitted.empty();
+  if (whole) scanned = superblock_.segment_size;
   FieldWriter fields;
   fields.Add(static_cast<uint8_t>(segment.state));
   fields.Add(segment.bucket);
   fields.Add(segment.epoch);
   fields.Add(scanned);
+  fields.Add(segment.durable);
   fields.Add(segment.expires_at.value);
   return TextOf(fields);
 }
 
+// All that is written becomes durable; metadata then says so. The metadata may reach its disk at
+// any time, also before the records that it speaks of: recovery trusts it only below `durable`.
+Task<Status> DiskSegmentLog::SyncDisk() {
+  std::vector<std::pair<RecordName, uint64_t>> ends;
+  for (const uint32_t number : unsynced_) {
+    const Segment& segment = segments_[number];
+    const uint64_t end = segment.writing.empty() ? segment.used : *segment.writing.begin();
+    ends.push_back({{number, segment.epoch, 0}, end});
+  }
+  std::vector<MovedRecord> moved = std::exchange(moved_, {});
+  const Status status = co_await parts_.disk.Sync();
+  if (!status.ok()) {
+    moved_.insert(moved_.begin(), moved.begin(), moved.end());
+    co_return status;
+  }
+  for (const auto& [name, end] : ends) {
+    Segment& segment = segments_[name.segment];
+    if (segment.epoch != name.epoch || end <= segment.durable) continue;
+    segment.durable = end;
+    if (segment.durable == segment.used) unsynced_.erase(name.segment);
+    dirty_.insert(name.segment);
+  }
+  for (const MovedRecord& move : moved) {
+    const ShardPlace* now = table_.Find(move.stripe);
+    const bool current = now != nullptr && NameOf(*now) == move.record;
+    Change change{.stripe = move.stripe, .place = std::nullopt, .record = move.record};
+    if (current) change.place = move.place;
+    NoteChange(std::move(change));
+    NoteChange({.stripe = move.stripe, .place = std::nullopt, .record = move.replaced});
+  }
+  co_return status;
+}
+
 Task<Status> DiskSegmentLog::Sync() {
-  KV_CO_RETURN_IF_ERROR(co_await parts_.disk.Sync());
+  KV_CO_RETURN_IF_ERROR(co_await SyncDisk());
   KV_CO_RETURN_IF_ERROR(co_await Commit());
   co_return co_await parts_.metadata.Sync();
 }
 
 Task<Status> DiskSegmentLog::Stop() {
-  Status status = co_await Commit();
+  const Status status = co_await Sync();
   co_await gate_.Close();
-  if (status.ok()) status = co_await Commit();
-  if (status.ok()) status = co_await parts_.metadata.Sync();
   co_return status;
 }
 

@@ -58,7 +58,8 @@ class DiskSegmentLog final : public SegmentLog {
     uint64_t used = 0;  // Where the next record goes, from the segment's start.
     uint64_t live = 0;
     UnixMillis expires_at;
-    uint32_t appends = 0;  // In flight.
+    uint64_t durable = 0;  // Records below are on the disk for good.
+    std::set<uint64_t> writing;  // Appends in flight, by offset.
     uint32_t readers = 0;  // In flight.
     std::unique_ptr<Event> unread;   // Set when the last reader leaves; made by Free.
     std::set<uint64_t> uncommitted;  // Records that the metadata may not know yet, by offset.
@@ -70,13 +71,26 @@ class DiskSegmentLog final : public SegmentLog {
     uint32_t segment = 0;
     uint64_t offset = 0;
   };
+  // Names a record for as long as there are segments.
+  struct RecordName {
+    uint32_t segment = 0;
+    uint64_t epoch = 0;
+    uint64_t offset = 0;
+    auto operator<=>(const RecordName&) const = default;
+  };
   // One change of the shard table that is to be committed.
   struct Change {
     StripeId stripe;
-    std::optional<ShardPlace> place;  // None: dropped.
-    uint32_t segment = 0;
-    uint64_t offset = 0;
-    uint64_t epoch = 0;
+    std::optional<ShardPlace> place;  // None: the record is garbage.
+    RecordName record;
+  };
+  // A copy that is in the table, and committed only when it is durable: until then the record that
+  // it replaces is what a power cut leaves.
+  struct MovedRecord {
+    StripeId stripe;
+    ShardPlace place;
+    RecordName record;
+    RecordName replaced;
   };
   // Appending (append.cc).
   Task<Result<ShardPlace>> AppendRecord(const Manifest& manifest, ShardIndex index,
@@ -90,6 +104,8 @@ class DiskSegmentLog final : public SegmentLog {
   void Forget(StripeId stripe, const ShardPlace& place);
 
   // Committing (commit.cc).
+  RecordName NameOf(const ShardPlace& place) const;
+  Task<Status> SyncDisk();
   void NoteChange(Change change);
   Task<void> CommitInBackground();
   Task<Status> Commit();
@@ -98,7 +114,10 @@ class DiskSegmentLog final : public SegmentLog {
 
   // Recovery (recovery.cc).
   Task<Status> LoadSegments();
+  Task<Status> ForgetOtherTarget();
   Task<Status> LoadShards();
+  void LoadShard(const MetadataStore::Entry& entry);
+  Task<Status> VerifyUnsynced();
   Task<Status> LoadTombstones();
   Task<Status> ReconcileHeader(uint32_t segment);
   Task<Status> ScanTail(uint32_t segment, uint64_t from);
@@ -123,6 +142,8 @@ class DiskSegmentLog final : public SegmentLog {
 
   std::vector<Change> pending_;  // To be committed, in order.
   std::set<uint32_t> dirty_;     // Segments whose entry is to be written.
+  std::set<uint32_t> unsynced_;  // Segments with records that are not durable.
+  std::vector<MovedRecord> moved_;
   bool committing_ = false;      // A background commit is on its way.
 
   // Only during recovery.
@@ -132,7 +153,8 @@ class DiskSegmentLog final : public SegmentLog {
   };
   std::vector<Tail> tails_;
   std::vector<std::unique_ptr<Segment>> known_;  // As the metadata says; null: it says nothing.
-  std::set<StripeId> tombstones_;
+  std::set<RecordName> tombstones_;
+  std::vector<StripeId> doubtful_;  // Committed, and perhaps lost in a power cut.
 
   Semaphore append_window_;
   Semaphore opening_;  // One segment is opened at a time.
@@ -143,6 +165,7 @@ class DiskSegmentLog final : public SegmentLog {
 // Metadata keys and values: docs/formats/segment.md.
 std::string SegmentKey(uint32_t segment);
 std::string ShardKey(StripeId stripe);
-std::string TombstoneKey(StripeId stripe);
+std::string TombstoneKey(uint32_t segment, uint64_t epoch, uint64_t offset);
+inline constexpr char kTargetKey[] = "i";
 
 }  // namespace cairn::kv

@@ -16,7 +16,7 @@ std::vector<SegmentInfo> DiskSegmentLog::segments() const {
   for (uint32_t i = 0; i < segments_.size(); ++i) {
     const Segment& segment = segments_[i];
     // One that is still being written, or freed, is nothing to reclaim.
-    const bool busy = segment.appends > 0 || segment.freeing;
+    const bool busy = !segment.writing.empty() || segment.freeing;
     infos.push_back({.id = {i},
                      .state = busy ? SegmentInfo::State::kOpen : segment.state,
                      .epoch = segment.epoch,
@@ -47,27 +47,22 @@ Task<Status> DiskSegmentLog::Move(StripeId stripe) {
   if (!manifest.ok()) co_return manifest.status();
   auto moved = co_await AppendRecord(manifest.value(), old.index, payload.span(), Purpose::kMove);
   if (!moved.ok()) co_return moved.status();
-  // The table may survive a power cut that the copy does not: it changes when the copy is safe.
-  KV_CO_RETURN_IF_ERROR(co_await parts_.disk.Sync());
   const ShardPlace* now = table_.Find(stripe);
   if (now != nullptr && *now == old) {
     Insert(stripe, moved.value());
     co_return Status();
   }
-  // Dropped while it moved: the copy is garbage from the start, and stays so after a crash.
-  NoteChange({.stripe = stripe,
-              .place = std::nullopt,
-              .segment = moved.value().segment.value,
-              .offset = moved.value().sector * kSectorSize,
-              .epoch = segments_[moved.value().segment.value].epoch});
-  co_return Status(Code::kNotFound);
+  // Dropped, or moved by another, meanwhile: this copy is garbage, and stays so after a crash.
+  const bool moved_by_another = now != nullptr;
+  NoteChange({.stripe = stripe, .place = std::nullopt, .record = NameOf(moved.value())});
+  co_return moved_by_another ? Status() : Status(Code::kNotFound);
 }
 
 Task<Status> DiskSegmentLog::Free(SegmentId id) {
   if (id.value >= segments_.size()) co_return Status(Code::kInvalid, "no such segment");
   Segment& segment = segments_[id.value];
-  if (segment.state != SegmentInfo::State::kSealed || segment.live > 0 || segment.appends > 0 ||
-      segment.freeing) {
+  if (segment.state != SegmentInfo::State::kSealed || segment.live > 0 ||
+      !segment.writing.empty() || segment.freeing) {
     co_return Status(Code::kInvalid, "the segment is not sealed and empty");
   }
   segment.freeing = true;

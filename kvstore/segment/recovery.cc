@@ -14,12 +14,17 @@ constexpr uint64_t kScanWindow = 1 * kMiB;
 // With fewer segments than this per bucket, buckets are merged: open segments must stay few.
 constexpr uint64_t kSegmentsPerBucket = 8;
 
+uint64_t BigEndian(const std::string& key, size_t offset, size_t size) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < size; ++i) value = value << 8 | static_cast<uint8_t>(key[offset + i]);
+  return value;
+}
+
 StripeId StripeOfKey(const std::string& key) {
   KV_CHECK(key.size() == 17);
-  Id128 id;
-  for (size_t i = 1; i <= 8; ++i) id.high = id.high << 8 | static_cast<uint8_t>(key[i]);
-  for (size_t i = 9; i <= 16; ++i) id.low = id.low << 8 | static_cast<uint8_t>(key[i]);
-  return {id};
+  const uint64_t high = BigEndian(key, 1, 8);
+  const uint64_t low = BigEndian(key, 9, 8);
+  return {{high, low}};
 }
 
 Task<Status> WriteSuperblock(Disk& disk, Superblock superblock) {
@@ -54,7 +59,6 @@ Task<Result<Superblock>> Format(SegmentLog::Parts parts, uint64_t segment_size) 
 Task<Result<std::optional<Superblock>>> ReadSuperblock(Disk& disk) {
   std::optional<Superblock> found;
   Status damage;
-  bool blank = false;
   if (disk.size() < kSegmentsOffset) co_return found;
   for (const uint64_t offset : kSuperblockOffsets) {
     Bytes sector(kSectorSize);
@@ -63,15 +67,14 @@ Task<Result<std::optional<Superblock>>> ReadSuperblock(Disk& disk) {
     if (!decoded.ok()) {
       if (decoded.code() == Code::kConflict) co_return decoded.status();
       damage = decoded.status();
-    } else if (!decoded.value()) {
-      blank = true;
-    } else if (!found) {
+    } else if (decoded.value() && !found) {
       found = decoded.value();
     }
   }
   if (found) co_return found;
-  // One blank and one damaged copy is a format that was cut short: nothing can be lost yet.
-  if (blank || damage.ok()) co_return found;
+  // Sectors are written whole, so a format that was cut short leaves blank copies, not damaged
+  // ones: a damaged one may be somebody else's file system.
+  if (damage.ok()) co_return found;
   co_return damage;
 }
 
@@ -113,24 +116,53 @@ DiskSegmentLog::DiskSegmentLog(Parts parts, const Superblock& superblock)
 Task<Status> DiskSegmentLog::Recover() {
   tails_.assign(segments_.size(), {});
   known_.resize(segments_.size());
+  KV_CO_RETURN_IF_ERROR(co_await ForgetOtherTarget());
   KV_CO_RETURN_IF_ERROR(co_await LoadSegments());
   for (uint32_t i = 0; i < segments_.size(); ++i) {
     KV_CO_RETURN_IF_ERROR(co_await ReconcileHeader(i));
   }
   KV_CO_RETURN_IF_ERROR(co_await LoadShards());
+  KV_CO_RETURN_IF_ERROR(co_await VerifyUnsynced());
   KV_CO_RETURN_IF_ERROR(co_await LoadTombstones());
   for (uint32_t i = 0; i < segments_.size(); ++i) {
     if (tails_[i].scan) KV_CO_RETURN_IF_ERROR(co_await ScanTail(i, tails_[i].from));
   }
   MetadataBatch cleared;
-  for (const StripeId stripe : tombstones_) cleared.Delete(TombstoneKey(stripe));
+  for (const RecordName& name : tombstones_) {
+    cleared.Delete(TombstoneKey(name.segment, name.epoch, name.offset));
+  }
+  KV_CO_RETURN_IF_ERROR(co_await SyncDisk());
   KV_CO_RETURN_IF_ERROR(co_await Commit());
   // Only now: until the scanned offsets are committed the tombstones still count.
   if (!cleared.empty()) KV_CO_RETURN_IF_ERROR(co_await parts_.metadata.Write(std::move(cleared)));
   tails_.clear();
   known_.clear();
   tombstones_.clear();
+  doubtful_.clear();
   co_return Status();
+}
+
+// Metadata of another target, which lay here before, says nothing of this one.
+Task<Status> DiskSegmentLog::ForgetOtherTarget() {
+  FieldWriter own;
+  own.Add(superblock_.target.value);
+  const std::string expected(AsText(own.bytes()));
+  auto known = co_await parts_.metadata.Get(kTargetKey);
+  if (!known.ok() && known.code() != Code::kNotFound) co_return known.status();
+  if (known.ok() && known.value() == expected) co_return Status();
+  for (const char* prefix : {"s", "h", "t"}) {
+    while (true) {
+      auto entries = co_await parts_.metadata.Scan(prefix, "", kScanPage);
+      if (!entries.ok()) co_return entries.status();
+      if (entries.value().empty()) break;
+      MetadataBatch batch;
+      for (const MetadataStore::Entry& entry : entries.value()) batch.Delete(entry.key);
+      KV_CO_RETURN_IF_ERROR(co_await parts_.metadata.Write(std::move(batch)));
+    }
+  }
+  MetadataBatch batch;
+  batch.Put(kTargetKey, expected);
+  co_return co_await parts_.metadata.Write(std::move(batch));
 }
 
 Task<Status> DiskSegmentLog::LoadSegments() {
@@ -149,6 +181,7 @@ Task<Status> DiskSegmentLog::LoadSegments() {
     segment.bucket = fields.Take<uint8_t>();
     segment.epoch = fields.Take<uint64_t>();
     segment.used = fields.Take<uint64_t>();  // Up to here all is committed.
+    segment.durable = fields.Take<uint64_t>();
     segment.expires_at.value = fields.Take<int64_t>();
     const bool whole = fields.fits() && segment.state <= SegmentInfo::State::kSealed &&
                        segment.bucket < kBuckets && segment.used <= superblock_.segment_size;
@@ -165,21 +198,22 @@ Task<Status> DiskSegmentLog::ReconcileHeader(uint32_t number) {
   Segment& segment = segments_[number];
   const Segment* known = known_[number].get();
   segment.epoch = known != nullptr ? known->epoch : 0;
-  if (!header || header->target != superblock_.target || header->segment != number) {
-    co_return Status();  // Never used, or its use was lost with its header: free.
-  }
-  if (header->epoch < segment.epoch) co_return Status();  // A later use was lost in a power cut.
-  const bool same_use = known != nullptr && known->epoch == header->epoch;
-  if (same_use && known->state == SegmentInfo::State::kFree) {
-    co_return Status();
-  }
-  segment.epoch = header->epoch;
+  const bool whole =
+      header && header->target == superblock_.target && header->segment == number;
+  if (!whole && known == nullptr) co_return Status();  // Never used, or two faults at once: free.
+  // A damaged header is no loss while the metadata remembers the epoch.
+  const uint64_t epoch = whole ? header->epoch : known->epoch;
+  if (epoch < segment.epoch) co_return Status();  // A later use was lost in a power cut.
+  const bool same_use = known != nullptr && known->epoch == epoch;
+  if (same_use && known->state == SegmentInfo::State::kFree) co_return Status();
+  segment.epoch = epoch;
   segment.state = SegmentInfo::State::kSealed;
   segment.used = kSectorSize;
   if (same_use) {
     segment.state = known->state;
     segment.bucket = known->bucket;
     segment.used = std::max(known->used, kSectorSize);
+    segment.durable = known->durable;
     segment.expires_at = known->expires_at;
   }
   tails_[number] = {true, segment.used};
@@ -194,34 +228,50 @@ Task<Status> DiskSegmentLog::LoadShards() {
     if (entries.value().empty()) co_return Status();
     for (const MetadataStore::Entry& entry : entries.value()) {
       after = entry.key;
-      FieldReader fields(AsBytes(entry.value));
-      ShardPlace place;
-      place.segment.value = fields.Take<uint32_t>();
-      const auto epoch = fields.Take<uint64_t>();
-      place.sector = fields.Take<uint32_t>();
-      place.payload_size = fields.Take<uint32_t>();
-      place.header_sectors = fields.Take<uint16_t>();
-      place.index.value = fields.Take<uint8_t>();
-      if (entry.key.size() != 17 || !fields.fits() || place.segment.value >= segments_.size()) {
-        continue;
-      }
-      Segment& segment = segments_[place.segment.value];
-      const uint64_t end = place.sector * kSectorSize + place.record_bytes();
-      const StripeId stripe = StripeOfKey(entry.key);
-      if (segment.state == SegmentInfo::State::kFree || segment.epoch != epoch ||
-          end > superblock_.segment_size) {
-        pending_.push_back({.stripe = stripe,
-                            .place = std::nullopt,
-                            .segment = place.segment.value,
-                            .offset = place.sector * kSectorSize,
-                            .epoch = epoch});
-        continue;
-      }
-      table_.Set(stripe, place);
-      segment.live += place.record_bytes();
-      segment.used = std::max(segment.used, end);
+      LoadShard(entry);
     }
   }
+}
+
+void DiskSegmentLog::LoadShard(const MetadataStore::Entry& entry) {
+  FieldReader fields(AsBytes(entry.value));
+  ShardPlace place;
+  place.segment.value = fields.Take<uint32_t>();
+  const auto epoch = fields.Take<uint64_t>();
+  place.sector = fields.Take<uint32_t>();
+  place.payload_size = fields.Take<uint32_t>();
+  place.header_sectors = fields.Take<uint16_t>();
+  place.index.value = fields.Take<uint8_t>();
+  if (entry.key.size() != 17 || !fields.fits() || place.segment.value >= segments_.size()) return;
+  Segment& segment = segments_[place.segment.value];
+  const uint64_t offset = place.sector * kSectorSize;
+  const uint64_t end = offset + place.record_bytes();
+  const StripeId stripe = StripeOfKey(entry.key);
+  if (segment.state == SegmentInfo::State::kFree || segment.epoch != epoch ||
+      end > superblock_.segment_size) {
+    const RecordName record{place.segment.value, epoch, offset};
+    pending_.push_back({.stripe = stripe, .place = std::nullopt, .record = record});
+    return;
+  }
+  table_.Set(stripe, place);
+  segment.live += place.record_bytes();
+  segment.used = std::max(segment.used, end);
+  if (end > segment.durable) doubtful_.push_back(stripe);
+}
+
+// The metadata may have outlived records that a power cut took.
+Task<Status> DiskSegmentLog::VerifyUnsynced() {
+  for (const StripeId stripe : doubtful_) {
+    const ShardPlace place = *table_.Find(stripe);
+    Bytes payload(place.payload_size);
+    auto manifest = co_await ReadRecord(place, stripe, payload.span());
+    if (manifest.ok()) continue;
+    if (manifest.code() != Code::kCorrupt) co_return manifest.status();
+    segments_[place.segment.value].live -= place.record_bytes();
+    table_.Erase(stripe);
+    pending_.push_back({.stripe = stripe, .place = std::nullopt, .record = NameOf(place)});
+  }
+  co_return Status();
 }
 
 Task<Status> DiskSegmentLog::LoadTombstones() {
@@ -232,7 +282,12 @@ Task<Status> DiskSegmentLog::LoadTombstones() {
     if (entries.value().empty()) co_return Status();
     for (const MetadataStore::Entry& entry : entries.value()) {
       after = entry.key;
-      if (entry.key.size() == 17) tombstones_.insert(StripeOfKey(entry.key));
+      if (entry.key.size() != 21) continue;
+      RecordName name;
+      name.segment = static_cast<uint32_t>(BigEndian(entry.key, 1, 4));
+      name.epoch = BigEndian(entry.key, 5, 8);
+      name.offset = BigEndian(entry.key, 13, 8);
+      tombstones_.insert(name);
     }
   }
 }
@@ -259,6 +314,7 @@ Task<Status> DiskSegmentLog::ScanTail(uint32_t number, uint64_t from) {
     at = next;
   }
   segment.used = end;
+  unsynced_.insert(number);
   if (segment.state == SegmentInfo::State::kOpen) {
     if (open_[segment.bucket] || segment.bucket >= buckets_used_) {
       segment.state = SegmentInfo::State::kSealed;
@@ -292,15 +348,12 @@ Task<Result<uint64_t>> DiskSegmentLog::TakeRecord(uint32_t number, uint64_t offs
     co_return manifest.status();
   }
   // Dropped, or the older copy of one that was moved: whole, but garbage.
-  if (tombstones_.contains(header->stripe) || known != nullptr) co_return header->record_bytes();
+  const RecordName record{number, segment.epoch, offset};
+  if (tombstones_.contains(record) || known != nullptr) co_return header->record_bytes();
   table_.Set(header->stripe, place);
   segment.live += place.record_bytes();
   segment.expires_at = std::max(segment.expires_at, manifest.value().retention.expires_at);
-  pending_.push_back({.stripe = header->stripe,
-                      .place = place,
-                      .segment = number,
-                      .offset = offset,
-                      .epoch = segment.epoch});
+  pending_.push_back({.stripe = header->stripe, .place = place, .record = record});
   ++stats_.records_recovered;
   recovered_.push_back(std::move(manifest).value());
   co_return header->record_bytes();

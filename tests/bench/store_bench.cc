@@ -119,7 +119,7 @@ class Device {
   io_uring ring_{};
 };
 
-// Keeps `depth` calls of `start(i, done)` in flight until `count` are done; any thread may call done.
+// Keeps `depth` calls of `start(i, done)` in flight until `count` are done. Any thread calls done.
 void KeepInFlight(size_t count, size_t depth,
                   const std::function<void(size_t, std::function<void()>)>& start) {
   std::mutex mutex;
@@ -172,8 +172,8 @@ class Blocks {
       put.space = space_;
       put.chain = Group(i);
       for (size_t b = 0; b < per_put_; ++b) {
-        const ByteSpan bytes = std::as_const(source_).span().subspan(b * block_bytes_, block_bytes_);
-        put.blocks.push_back({put.chain[b], bytes});
+        const ByteSpan all = std::as_const(source_).span();
+        put.blocks.push_back({put.chain[b], all.subspan(b * block_bytes_, block_bytes_)});
       }
       client_.Put(std::move(put), [done](const std::vector<kv::Status>& statuses) {
         for (const kv::Status& status : statuses) Must(status.ok(), "put: " + status.ToString());
@@ -308,10 +308,11 @@ int Main(const Options& options) {
     Must(node.ok(), node.status().ToString());
     Device device(folder + "/device", kGiB, 16);
     device.Run(true, 4 * kMiB, device.Offsets(4 * kMiB));
-    figures.push_back(MeasureGet(*node.value(), device, options, "store.get.256KiB", 256 * kv::kKiB,
-                                 16, 16));
-    figures.push_back(MeasureGet(*node.value(), device, options, "store.get.4MiB", 4 * kMiB, 1, 16));
-    figures.push_back(MeasurePut(*node.value(), device, options));
+    kv::EmbeddedNode& store_node = *node.value();
+    figures.push_back(
+        MeasureGet(store_node, device, options, "store.get.256KiB", 256 * kv::kKiB, 16, 16));
+    figures.push_back(MeasureGet(store_node, device, options, "store.get.4MiB", 4 * kMiB, 1, 16));
+    figures.push_back(MeasurePut(store_node, device, options));
     const kv::Status stopped = node.value()->Stop();
     Must(stopped.ok(), stopped.ToString());
   }

@@ -32,6 +32,7 @@ class StoreWorld final : public kv::MediaSource {
   void Bury();
   // While the node is down: an empty device in the place of target `i`.
   void Wipe(uint32_t i);
+  void WipeMetadata(uint32_t i) { metadata_[i]->Wipe(); }
 
   kv::Node& node() { return *node_; }
   SimDisk& disk(uint32_t i) { return *disks_[i]; }

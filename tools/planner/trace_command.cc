@@ -19,6 +19,21 @@
 namespace cairn::tools {
 namespace {
 
+// A century: longer times are a slip of the unit.
+constexpr double kLongestSeconds = 100.0 * 365 * 86'400;
+
+kv::Result<int64_t> Milliseconds(const std::string& text) {
+  KV_ASSIGN_OR_RETURN(const double seconds, ParseQuantity(text, Unit::kSeconds));
+  if (seconds >= 0 && seconds <= kLongestSeconds) return std::llround(seconds * 1e3);
+  return kv::Status(kv::Code::kInvalid, "'" + text + "' is not between 0 s and a century");
+}
+
+kv::Result<uint64_t> TokenCount(const std::string& text) {
+  KV_ASSIGN_OR_RETURN(const double tokens, ParseQuantity(text, Unit::kTokens));
+  if (tokens >= 0 && tokens <= 1e18) return static_cast<uint64_t>(tokens);
+  return kv::Status(kv::Code::kInvalid, "'" + text + "' is no sensible number of tokens");
+}
+
 // Flags as typed; every command on a trace has them.
 struct InputFlags {
   std::string path;
@@ -40,10 +55,9 @@ struct InputFlags {
   kv::Result<TraceOptions> Options() const {
     TraceOptions options;
     KV_ASSIGN_OR_RETURN(options.format, ParseTraceFormat(format));
-    KV_ASSIGN_OR_RETURN(const double spread_seconds, ParseQuantity(spread, Unit::kSeconds));
+    KV_ASSIGN_OR_RETURN(options.spread_ms, Milliseconds(spread));
     options.broken_lines = strict ? BrokenLines::kRefuse : BrokenLines::kSkip;
     options.block_tokens = block_tokens;
-    options.spread_ms = std::llround(spread_seconds * 1e3);
     options.seed = seed;
     return options;
   }
@@ -67,13 +81,13 @@ kv::Status RunHits(const HitFlags& flags, CommandResult& result) {
   options.bytes_per_token = layout.BytesPerToken();
   options.policies = flags.policies;
   for (const std::string& text : flags.ttls) {
-    KV_ASSIGN_OR_RETURN(const double ttl, ParseQuantity(text, Unit::kSeconds));
-    options.ttls_ms.push_back(std::llround(ttl * 1e3));
+    KV_ASSIGN_OR_RETURN(const int64_t ttl_ms, Milliseconds(text));
+    options.ttls_ms.push_back(ttl_ms);
   }
   std::sort(options.ttls_ms.begin(), options.ttls_ms.end());
   for (const std::string& text : flags.capacities) {
-    KV_ASSIGN_OR_RETURN(const double tokens, ParseQuantity(text, Unit::kTokens));
-    options.capacities_tokens.push_back(static_cast<uint64_t>(std::max(0.0, tokens)));
+    KV_ASSIGN_OR_RETURN(const uint64_t tokens, TokenCount(text));
+    options.capacities_tokens.push_back(tokens);
   }
   KV_ASSIGN_OR_RETURN(const TraceReport report, ReportTrace(flags.input.path, options));
   result.output = flags.json ? TraceJson(report) : TraceText(report, options.bytes_per_token);
@@ -170,16 +184,36 @@ std::string Describe(const Request& request, const Miss& miss, uint64_t block_to
   return text + (advice.empty() ? "" : fmt::format(" ({})", advice)) + "\n";
 }
 
+// Where the log holds the text: what stood there in the session's request before, and what does
+// now.
+kv::Result<std::string> DescribeText(const std::string& path, uint64_t line) {
+  KV_ASSIGN_OR_RETURN(TextLog log, TextLog::Open(path, BrokenLines::kSkip, 4));
+  std::unordered_map<uint64_t, TextRequest> last;
+  TextRequest request;
+  while (true) {
+    KV_ASSIGN_OR_RETURN(const bool more, log.Next(request));
+    if (!more || request.base.line > line) return std::string();
+    const auto earlier = last.find(request.base.session);
+    if (request.base.line == line && earlier != last.end()) {
+      const TextChange change = CompareTexts(earlier->second, request);
+      if (!change.differs)
+        return std::string("The session's last prompt is a prefix of this one\n");
+      return fmt::format("{}: {} differs at byte {}: '{}' was '{}' on line {}\n", change.reason,
+                         change.part, change.byte, change.later, change.earlier,
+                         earlier->second.base.line);
+    }
+    last[request.base.session] = request;
+  }
+}
+
 kv::Status RunExplain(const ExplainFlags& flags, CommandResult& result) {
   KV_ASSIGN_OR_RETURN(const TraceOptions options, flags.input.Options());
   KV_ASSIGN_OR_RETURN(std::unique_ptr<TraceSource> source, OpenTrace(flags.input.path, options));
-  KV_ASSIGN_OR_RETURN(const double ttl, ParseQuantity(flags.ttl, Unit::kSeconds));
-  KV_ASSIGN_OR_RETURN(const double capacity, ParseQuantity(flags.capacity, Unit::kTokens));
+  KV_ASSIGN_OR_RETURN(const int64_t ttl_ms, Milliseconds(flags.ttl));
+  KV_ASSIGN_OR_RETURN(const uint64_t capacity, TokenCount(flags.capacity));
   const uint64_t block_tokens = source->block_tokens();
   MissExplainer explainer(
-      {.block_tokens = block_tokens,
-       .ttl_ms = std::llround(ttl * 1e3),
-       .capacity_blocks = static_cast<uint64_t>(std::max(0.0, capacity)) / block_tokens});
+      {.block_tokens = block_tokens, .ttl_ms = ttl_ms, .capacity_blocks = capacity / block_tokens});
   MissSummary summary;
   Request request;
   while (true) {
@@ -193,6 +227,9 @@ kv::Status RunExplain(const ExplainFlags& flags, CommandResult& result) {
     result.output = summary.ToText();
   } else if (result.output.empty()) {
     return {kv::Code::kNotFound, fmt::format("no request stands on line {}", flags.line)};
+  } else if (flags.input.path != "-") {
+    KV_ASSIGN_OR_RETURN(const std::string text, DescribeText(flags.input.path, flags.line));
+    result.output += text;
   }
   return kv::Status();
 }

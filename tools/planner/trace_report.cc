@@ -78,9 +78,8 @@ std::vector<int64_t> TtlsOf(const TraceReportOptions& options) {
 std::vector<uint64_t> CapacitiesOf(const TraceReportOptions& options, const LruCurve& curve) {
   if (!options.capacities_tokens.empty()) return options.capacities_tokens;
   std::vector<uint64_t> capacities;
-  for (uint64_t tokens = kSmallestCapacity; capacities.size() < 40; tokens *= 2) {
-    if (curve.HitRateAtTokens(tokens) == 0) continue;
-    capacities.push_back(tokens);
+  for (uint64_t tokens = kSmallestCapacity; tokens != 0; tokens *= 2) {
+    if (curve.HitRateAtTokens(tokens) > 0) capacities.push_back(tokens);
     if (tokens >= curve.unique_tokens()) break;
   }
   return capacities;

@@ -21,6 +21,7 @@ using simdjson::dom::object;
 constexpr uint64_t kMooncakeBlockTokens = 512;
 constexpr uint64_t kBailianBlockTokens = 16;
 constexpr uint64_t kTokensMax = UINT64_C(1) << 40;
+constexpr int64_t kLatestMs = INT64_C(1) << 58;  // Sums of delays stop here.
 
 kv::Status Broken(std::string message) { return {kv::Code::kCorrupt, std::move(message)}; }
 
@@ -149,7 +150,8 @@ class BlockSource : public TraceSource {
       const double unit_ms = options_.format == TraceFormat::kBailian ? 1'000 : 1;
       latest_ms_ = std::max(latest_ms_, static_cast<int64_t>(std::llround(time * unit_ms)));
     } else if (Find(record, {"delay_ms", "delay"}, value) && !value.get_double().get(time)) {
-      latest_ms_ += static_cast<int64_t>(std::clamp(time, 0.0, 1e15));
+      latest_ms_ =
+          std::min(latest_ms_ + static_cast<int64_t>(std::clamp(time, 0.0, 1e15)), kLatestMs);
     }
     request.time_ms = latest_ms_;
     return kv::Status();

@@ -16,6 +16,7 @@ using simdjson::dom::element;
 using simdjson::dom::object;
 
 constexpr uint64_t kBlocksPerRequestMax = UINT64_C(1) << 24;
+constexpr uint64_t kTokensMax = UINT64_C(1) << 40;
 constexpr uint64_t kLocalIdMax = UINT64_C(1) << 40;
 
 kv::Status Broken(std::string message) { return {kv::Code::kCorrupt, std::move(message)}; }
@@ -70,6 +71,9 @@ kv::Status ReadTurn(const element& value, uint64_t block_tokens, Session& sessio
   if (fields.at(1).get_uint64().get(turn.input_tokens) ||
       fields.at(2).get_uint64().get(turn.output_tokens)) {
     return Broken("a request's lengths are not whole numbers of tokens");
+  }
+  if (turn.input_tokens > kTokensMax || turn.output_tokens > kTokensMax) {
+    return Broken("a request's lengths are impossibly large");
   }
   if (fields.at(5).get_uint64().get(turn.agent)) turn.agent = 0;
   if (fields.at(6).get_array().get(runs)) return Broken("a request has no list of runs");

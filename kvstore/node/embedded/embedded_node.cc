@@ -108,7 +108,7 @@ class EmbeddedNode::Core {
     memory_ = std::make_unique<RocksDbMemory>(options_.metadata_cache_bytes,
                                               options_.metadata_memtable_bytes);
     media_ = std::make_unique<FolderMedia>(
-        *dir_, *poller_, *workers_, *memory_, log_,
+        *dir_, *clock_, *poller_, *workers_, *memory_, log_,
         FolderMediaOptions{.targets = options_.targets, .target_bytes = options_.target_bytes});
     KV_RETURN_IF_ERROR(media_->Check());
     NodeOptions node_options = options_.node;

@@ -15,6 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr Nanos kPatience = Seconds(10);
+
 std::string SegmentsOf(const std::string& folder) { return folder + "/segments"; }
 std::string IndexOf(const std::string& folder) { return folder + "/index"; }
 
@@ -38,9 +40,10 @@ Status CheckVersion(const std::string& path) {
 
 }  // namespace
 
-FolderMedia::FolderMedia(const DataDir& dir, Poller& poller, Workers& workers,
+FolderMedia::FolderMedia(const DataDir& dir, Clock& clock, Poller& poller, Workers& workers,
                          const RocksDbMemory& memory, Log& log, FolderMediaOptions options)
     : dir_(dir),
+      clock_(clock),
       poller_(poller),
       workers_(workers),
       memory_(memory),
@@ -89,7 +92,19 @@ Task<Result<TargetMedium>> FolderMedia::Open(uint32_t i) {
     // An index without its segments describes nothing.
     fs::remove_all(IndexOf(folder), error);
   }
-  co_return OpenNow(i);
+  co_return co_await OpenPatiently(i);
+}
+
+// The kernel lets go of a killed process's files only when its last I/O is done, which may be after
+// the process is gone. We hold the data folder, so nobody else can be using them.
+Task<Result<TargetMedium>> FolderMedia::OpenPatiently(uint32_t i) {
+  const Instant until = clock_.Now() + kPatience;
+  while (true) {
+    auto medium = OpenNow(i);
+    if (medium.code() != Code::kConflict || clock_.Now() >= until) co_return medium;
+    const Instant wake_at = clock_.Now() + Millis(20);
+    co_await clock_.SleepUntil(wake_at, nullptr);
+  }
 }
 
 Result<TargetMedium> FolderMedia::OpenNow(uint32_t i) {
@@ -122,7 +137,7 @@ Task<Result<TargetMedium>> FolderMedia::Replace(uint32_t i, Status why) {
   log_.Error(DataDir::TargetLabel(i) + " cannot be used (" + why.ToString() + "): set aside as " +
              aside + "; it is made anew and empty, and what it held is rebuilt when it is read");
   KV_CO_RETURN_IF_ERROR(dir_.CheckFree(options_.target_bytes));
-  co_return OpenNow(i);
+  co_return co_await OpenPatiently(i);
 }
 
 Task<Result<TargetMedium>> FolderMedia::ForgetMetadata(uint32_t i, Status why) {
@@ -132,7 +147,7 @@ Task<Result<TargetMedium>> FolderMedia::ForgetMetadata(uint32_t i, Status why) {
   std::error_code error;
   fs::remove_all(index, error);
   if (error) co_return Status(Code::kInvalid, index + " cannot be removed: " + error.message());
-  co_return OpenNow(i);
+  co_return co_await OpenPatiently(i);
 }
 
 }  // namespace cairn::kv

@@ -20,8 +20,8 @@ struct FolderMediaOptions {
 // Blocks, for start-up. Everything must outlive it.
 class FolderMedia final : public MediaSource {
  public:
-  FolderMedia(const DataDir& dir, Poller& poller, Workers& workers, const RocksDbMemory& memory,
-              Log& log, FolderMediaOptions options);
+  FolderMedia(const DataDir& dir, Clock& clock, Poller& poller, Workers& workers,
+              const RocksDbMemory& memory, Log& log, FolderMediaOptions options);
 
   // Before the first Open. kConflict: some target is of another version. kNoSpace: there is no room
   // for those still to be made. kInvalid: a folder is not writable. Touches nothing.
@@ -35,9 +35,11 @@ class FolderMedia final : public MediaSource {
  private:
   bool Exists(uint32_t i) const;
   bool AnyExists() const;
+  Task<Result<TargetMedium>> OpenPatiently(uint32_t i);
   Result<TargetMedium> OpenNow(uint32_t i);
 
   const DataDir& dir_;
+  Clock& clock_;
   Poller& poller_;
   Workers& workers_;
   const RocksDbMemory& memory_;

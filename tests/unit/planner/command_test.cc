@@ -24,7 +24,7 @@ const std::string kTrace = kRoot + "/docs/guides/data/agents.jsonl";
 std::string Contents(const std::string& path) { return ReadFile(path).value(); }
 
 TEST(PlanCommand, PrintsTextJsonAndAPage) {
-  const std::string page = ::testing::TempDir() + "plan.html";
+  const std::string page = OwnFile("plan.html");
   const CommandResult text = PlanCommand({kScenario, "--html", page});
   EXPECT_EQ(text.exit_code, 0) << text.errors;
   EXPECT_THAT(text.output, HasSubstr("Does not add up"));
@@ -75,7 +75,7 @@ TEST(TraceCommand, BrokenLinesAreShownOrRefused) {
 }
 
 TEST(TraceCommand, ConvertsSamplesAndAnonymises) {
-  const std::string out = ::testing::TempDir() + "converted.jsonl";
+  const std::string out = OwnFile("converted.jsonl");
   const std::string key = WriteTrace("key", "a key of twenty-two b.\n");
   for (const std::vector<std::string>& flags :
        {std::vector<std::string>{"--anonymise", key}, {"--to", "bailian"}, {"--copies", "2"}}) {

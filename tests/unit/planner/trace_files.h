@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <cstdio>
@@ -13,8 +14,13 @@
 
 namespace cairn::tools {
 
+// Tests run side by side, each in a process of its own: their files must not meet.
+inline std::string OwnFile(const std::string& name) {
+  return ::testing::TempDir() + std::to_string(::getpid()) + "." + name;
+}
+
 inline std::string WriteTrace(const std::string& name, const std::string& text) {
-  const std::string path = ::testing::TempDir() + name;
+  const std::string path = OwnFile(name);
   std::FILE* file = std::fopen(path.c_str(), "wb");
   EXPECT_EQ(std::fwrite(text.data(), 1, text.size(), file), text.size());
   std::fclose(file);
@@ -22,7 +28,7 @@ inline std::string WriteTrace(const std::string& name, const std::string& text) 
 }
 
 inline std::string WriteGzip(const std::string& name, const std::string& text) {
-  const std::string path = ::testing::TempDir() + name;
+  const std::string path = OwnFile(name);
   gzFile file = gzopen(path.c_str(), "wb");
   EXPECT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())),
             static_cast<int>(text.size()));

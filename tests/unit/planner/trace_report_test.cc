@@ -21,6 +21,14 @@ TEST(TraceReport, AnswersWrittenBackReachToTheirLastFullBlock) {
   EXPECT_DOUBLE_EQ(report.value().ideal_with_output, 192.0 / 384);
 }
 
+TEST(TraceReport, ATraceWithoutAnyHitIsReportedToo) {
+  const auto report = ReportTrace(
+      WriteTrace("cold.jsonl", R"({"timestamp": 1, "input_length": 600, "hash_ids": [1, 2]})"), {});
+  ASSERT_THAT(report, testing::IsOk());
+  EXPECT_EQ(report.value().ideal, 0);
+  EXPECT_TRUE(report.value().by_capacity.empty());
+}
+
 TEST(TraceReport, AnEmptyTraceIsRefused) {
   const auto report = ReportTrace(
       WriteTrace("none.jsonl", "{\"id\": \"a\", \"block_size\": 64, \"req\": []}\n"), {});

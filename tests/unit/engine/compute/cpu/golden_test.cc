@@ -2,12 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "engine/compute/cpu/cpu_backend.h"
+#include "engine/tokens/tokenizer.h"
+#include "tests/support/llama2c_model.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/tiny_model.h"
 #include "tests/unit/engine/compute/cpu/model_runner.h"
@@ -59,6 +62,29 @@ TEST(SmolLm2, GreedyTokensEqualThoseOfLlamaCpp) {
     EXPECT_EQ(runner.Greedy(golden.prompts[i], static_cast<uint32_t>(expected.size())), expected)
         << "prompt " << i;
   }
+}
+
+// A real model in F32 with small odd widths: heads of 8 values, 172 in the feed-forward layer.
+TEST(Stories260K, GreedyTextEqualsThePublishedOne) {
+  const std::string folder = cairn::testing::StoriesFolder();
+  if (folder.empty()) GTEST_SKIP() << cairn::testing::kNoStories;
+  auto writer =
+      cairn::testing::ReadLlama2cModel(folder + "/stories260K.bin", folder + "/tok512.bin");
+  ASSERT_THAT(writer, IsOk());
+  const std::string path = ::testing::TempDir() + "cairn-golden-stories.gguf";
+  ASSERT_THAT(writer.value().WriteTo(path), IsOk());
+  auto file = GgufFile::Open(path);
+  ASSERT_THAT(file, IsOk());
+  auto tokenizer = Tokenizer::Create(*file.value());
+  ASSERT_THAT(tokenizer, IsOk());
+  ModelRunner runner(*file.value(), {});
+  const std::vector<TokenId> bos = {1};
+  const std::vector<TokenId> answer = runner.Greedy(bos, 256);
+  const std::string text = tokenizer.value()->Decode(answer);
+  const std::string published = cairn::testing::kStoriesGreedyText;
+  const size_t start = text.find_first_not_of(' ');
+  EXPECT_EQ(text.substr(start, published.size()), published);
+  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -1,0 +1,250 @@
+// A node through restarts, losses and a full store, on simulated targets.
+#include "kvstore/node/node.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/store_checker.h"
+#include "tests/sim/store_world.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn::kv {
+namespace {
+
+using sim::CrashMode;
+using sim::StoreChecker;
+using sim::StoreWorld;
+using sim::StoreWorldOptions;
+using ::testing::Each;
+using testing::HasCode;
+using testing::IsOk;
+
+struct Chain {
+  std::vector<BlockId> ids;
+  std::vector<uint32_t> sizes;
+};
+
+class Machine {
+ public:
+  explicit Machine(const StoreWorldOptions& options = {}, NamespaceOptions space_options = {})
+      : world(options), space_options_(std::move(space_options)) {
+    space_options_.name = "tests";
+    space_options_.fingerprint = "f";
+    space_options_.run_blocks = 8;
+    Start();
+  }
+  ~Machine() { EXPECT_THAT(world.Stop(), IsOk()); }
+
+  void Start() {
+    ASSERT_THAT(world.Start(), IsOk());
+    auto attached = world.clock().Await(store().Attach(space_options_));
+    ASSERT_THAT(attached, IsOk());
+    space = attached.value();
+  }
+  void Crash(CrashMode mode) {
+    world.Crash(mode);
+    world.Bury();
+  }
+  BlockStore& store() { return world.node().store(); }
+
+  Chain MakeChain(size_t blocks, uint32_t size) {
+    Chain chain;
+    for (size_t i = 0; i < blocks; ++i) {
+      BlockId id;
+      id.high = random_.Next();
+      id.low = random_.Next();
+      chain.ids.push_back(id);
+      chain.sizes.push_back(size);
+    }
+    return chain;
+  }
+  std::vector<Status> Put(const Chain& chain, Ack ack = Ack::kCached) {
+    ChainPut put{.space = space, .chain = chain.ids, .ack = ack};
+    std::vector<Bytes> bytes;
+    for (size_t i = 0; i < chain.ids.size(); ++i) {
+      bytes.push_back(StoreChecker::BytesOf(chain.ids[i], chain.sizes[i]));
+      put.blocks.push_back({chain.ids[i], bytes.back().span()});
+    }
+    return world.clock().Await(store().Put(put));
+  }
+  ChainHit Lookup(const Chain& chain) {
+    return world.clock().Await(store().Lookup(space, chain.ids)).value();
+  }
+  // The number of blocks that come back exact; wrong bytes fail the test.
+  size_t Readable(const Chain& chain) {
+    size_t count = 0;
+    for (size_t i = 0; i < chain.ids.size(); ++i) {
+      Bytes room(chain.sizes[i]);
+      const std::vector<BlockRead> reads{{chain.ids[i], room.sectors()}};
+      const auto results = world.clock().Await(store().Get(space, chain.ids, reads, kNever));
+      if (!results[0].status.ok()) continue;
+      const Bytes wanted = StoreChecker::BytesOf(chain.ids[i], chain.sizes[i]);
+      EXPECT_EQ(AsText(room.span()), AsText(wanted.span())) << "wrong bytes";
+      ++count;
+    }
+    return count;
+  }
+  void Pass(Nanos time) { world.clock().RunUntil(world.clock().Now() + time); }
+
+  StoreWorld world;
+  NamespaceId space;
+
+ private:
+  NamespaceOptions space_options_;
+  Random random_{5};
+};
+
+TEST(Node, KeepsBlocksThroughARestart) {
+  Machine machine;
+  const Chain chain = machine.MakeChain(12, 100'000);
+  EXPECT_THAT(machine.Put(chain), Each(IsOk()));
+  EXPECT_THAT(machine.world.Stop(), IsOk());
+  machine.Start();
+  EXPECT_EQ(machine.Lookup(chain).blocks, 12u);
+  EXPECT_EQ(machine.Readable(chain), 12u);
+}
+
+TEST(Node, KeepsAcknowledgedBlocksWhenTheProcessDies) {
+  Machine machine;
+  const Chain chain = machine.MakeChain(12, 100'000);
+  EXPECT_THAT(machine.Put(chain), Each(IsOk()));
+  machine.Crash(CrashMode::kProcess);
+  machine.Start();
+  EXPECT_EQ(machine.Readable(chain), 12u);
+}
+
+TEST(Node, KeepsDurableBlocksThroughAPowerCut) {
+  Machine machine;
+  const Chain chain = machine.MakeChain(12, 100'000);
+  EXPECT_THAT(machine.Put(chain, Ack::kDurable), Each(IsOk()));
+  machine.Crash(CrashMode::kPowerCut);
+  machine.Start();
+  EXPECT_EQ(machine.Readable(chain), 12u);
+}
+
+TEST(Node, KeepsCachedBlocksThroughAPowerCutAfterTheCheckpoint) {
+  Machine machine;
+  const Chain chain = machine.MakeChain(12, 100'000);
+  EXPECT_THAT(machine.Put(chain), Each(IsOk()));
+  machine.Pass(Seconds(7));
+  machine.Crash(CrashMode::kPowerCut);
+  machine.Start();
+  EXPECT_EQ(machine.Readable(chain), 12u);
+}
+
+TEST(Node, AnyTwoTargetsMayBeReplacedByEmptyOnes) {
+  for (const auto& [a, b] : {std::pair(0u, 1u), std::pair(3u, 11u), std::pair(7u, 8u)}) {
+    Machine machine;
+    const Chain chain = machine.MakeChain(20, 60'000);
+    EXPECT_THAT(machine.Put(chain), Each(IsOk()));
+    EXPECT_THAT(machine.world.Stop(), IsOk());
+    machine.world.Wipe(a);
+    machine.world.Wipe(b);
+    machine.Start();
+    EXPECT_EQ(machine.Lookup(chain).blocks, 20u);
+    EXPECT_EQ(machine.Readable(chain), 20u);
+  }
+}
+
+TEST(Node, FilesTheIndexAnewWhereAReplicaWasReplaced) {
+  Machine machine;
+  const Chain chain = machine.MakeChain(40, 5'000);
+  EXPECT_THAT(machine.Put(chain), Each(IsOk()));
+  for (uint32_t i = 0; i < 12; ++i) {  // One after the other, all of them lose their index.
+    EXPECT_THAT(machine.world.Stop(), IsOk());
+    machine.world.WipeMetadata(i);
+    machine.Start();
+    machine.Pass(Seconds(10));
+  }
+  EXPECT_TRUE(machine.world.node().striped().index().settled());
+  EXPECT_EQ(machine.Readable(chain), 40u);
+}
+
+TEST(Node, RebuildsEveryIndexFromTheSegments) {
+  Machine machine;
+  const Chain chain = machine.MakeChain(20, 60'000);
+  EXPECT_THAT(machine.Put(chain), Each(IsOk()));
+  EXPECT_THAT(machine.world.Stop(), IsOk());
+  for (uint32_t i = 0; i < 12; ++i) machine.world.WipeMetadata(i);
+  machine.Start();
+  EXPECT_EQ(machine.Lookup(chain).blocks, 20u);
+  EXPECT_EQ(machine.Readable(chain), 20u);
+  EXPECT_GT(machine.world.node().stats().republished_stripes, 0u);
+}
+
+TEST(Node, ExpiryGoesOnThroughARestart) {
+  Machine machine({}, {.retention = RetentionKind::kFixed, .ttl_seconds = 100});
+  const Chain chain = machine.MakeChain(3, 50'000);
+  EXPECT_THAT(machine.Put(chain), Each(IsOk()));
+  EXPECT_THAT(machine.world.Stop(), IsOk());
+  machine.Pass(Seconds(50));
+  machine.Start();
+  EXPECT_EQ(machine.Lookup(chain).blocks, 3u);
+  machine.Pass(Seconds(51));
+  EXPECT_EQ(machine.Lookup(chain).blocks, 0u);
+  EXPECT_EQ(machine.Readable(chain), 0u);
+}
+
+TEST(Node, ARefreshSurvivesARestart) {
+  Machine machine({}, {.retention = RetentionKind::kRefreshed, .ttl_seconds = 100});
+  const Chain chain = machine.MakeChain(3, 50'000);
+  EXPECT_THAT(machine.Put(chain), Each(IsOk()));
+  machine.Pass(Seconds(80));
+  EXPECT_EQ(machine.Lookup(chain).blocks, 3u);
+  EXPECT_THAT(machine.world.Stop(), IsOk());
+  machine.Pass(Seconds(80));
+  machine.Start();
+  EXPECT_EQ(machine.Readable(chain), 3u);
+}
+
+TEST(Node, ExpiredStripesGiveTheirSpaceBack) {
+  Machine machine({}, {.retention = RetentionKind::kFixed, .ttl_seconds = 10});
+  const Chain chain = machine.MakeChain(16, 100'000);
+  EXPECT_THAT(machine.Put(chain), Each(IsOk()));
+  EXPECT_GT(machine.world.node().stats().live_bytes, 0u);
+  machine.Pass(Seconds(30));
+  EXPECT_EQ(machine.world.node().stats().live_bytes, 0u);
+  EXPECT_GT(machine.world.node().stats().expired_stripes, 0u);
+}
+
+TEST(Node, AFullStoreEvictsTheLeastRecentlyUsedAndTakesEveryPut) {
+  StoreWorldOptions small;
+  small.targets = 4;
+  small.segments = 8;
+  Machine machine(small, {.data_shards = 2, .parity_shards = 1});
+  const Chain hot = machine.MakeChain(8, 500'000);
+  EXPECT_THAT(machine.Put(hot), Each(IsOk()));
+  std::vector<Chain> cold;
+  for (int i = 0; i < 40; ++i) {  // 160 MB into 128 MiB of targets.
+    cold.push_back(machine.MakeChain(8, 500'000));
+    ASSERT_THAT(machine.Put(cold.back()), Each(IsOk())) << i;
+    machine.Pass(Seconds(2));
+    EXPECT_EQ(machine.Lookup(hot).blocks, 8u) << i;  // Used all the time.
+  }
+  EXPECT_EQ(machine.Readable(hot), 8u);
+  EXPECT_EQ(machine.Readable(cold.back()), 8u);
+  EXPECT_EQ(machine.Readable(cold.front()), 0u);
+  EXPECT_EQ(machine.Lookup(cold.front()).miss, MissReason::kEvicted);
+  EXPECT_GT(machine.world.node().stats().evicted_stripes, 0u);
+}
+
+TEST(Node, RefusesABlockThatNoSegmentCanHold) {
+  StoreWorldOptions small;
+  small.targets = 4;
+  small.segments = 8;
+  Machine machine(small, {.data_shards = 2, .parity_shards = 1});
+  const Chain huge = machine.MakeChain(1, 20'000'000);
+  EXPECT_THAT(machine.Put(huge), Each(HasCode(Code::kNoSpace)));
+}
+
+TEST(Node, ATargetBeyondUseIsReplacedByAnEmptyOne) {
+  Machine machine;
+  const Chain chain = machine.MakeChain(10, 60'000);
+  EXPECT_THAT(machine.Put(chain), Each(IsOk()));
+  EXPECT_THAT(machine.world.Stop(), IsOk());
+  machine.world.disk(5).Corrupt(0, 64 * kKiB);
+  machine.Start();
+  EXPECT_EQ(machine.Readable(chain), 10u);
+}
+
+}  // namespace
+}  // namespace cairn::kv
