@@ -128,7 +128,8 @@ double StorePolicy::PhysicalBytes(double payload_bytes) const {
   const auto unit = static_cast<double>(options_.record_bytes);
   const double shard_bytes =
       unit == 0 ? payload_bytes / width : std::ceil(payload_bytes / width / unit) * unit;
-  return (shard_bytes + static_cast<double>(options_.record_overhead_bytes)) * (width + options_.parity_shards);
+  const double record_bytes = shard_bytes + static_cast<double>(options_.record_overhead_bytes);
+  return record_bytes * (width + options_.parity_shards);
 }
 
 void StorePolicy::Append(uint32_t stripe) {

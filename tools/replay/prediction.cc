@@ -1,4 +1,4 @@
-// The numbers of the store's reclaimer, segment choice and record format, put into the policy model.
+// The numbers of the store's reclaimer, segments and records, put into the policy model.
 #include "tools/replay/prediction.h"
 
 #include <algorithm>

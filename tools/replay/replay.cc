@@ -78,10 +78,11 @@ kv::Result<ReplayReport> Replay(TraceSource& source, const ReplayOptions& option
       std::llround(std::max(1.0, static_cast<double>(block_tokens) * options.bytes_per_token)));
   std::optional<Prediction> prediction;
   if (options.predict) {
-    KV_ASSIGN_OR_RETURN(Prediction made, Prediction::Create({.capacity_bytes = options.capacity_bytes,
-                                                        .targets = kTargets,
-                                                        .block_tokens = block_tokens,
-                                                        .block_bytes = report.block_bytes}));
+    KV_ASSIGN_OR_RETURN(Prediction made,
+                        Prediction::Create({.capacity_bytes = options.capacity_bytes,
+                                            .targets = kTargets,
+                                            .block_tokens = block_tokens,
+                                            .block_bytes = report.block_bytes}));
     prediction.emplace(std::move(made));
   }
   std::atomic<int64_t> now{kEpochMs};

@@ -74,7 +74,8 @@ std::string Text(const ReplayReport& report) {
   text += Line("Predicted hit rate", Percent(predicted.hit_rate));
   text += Line("  measured above predicted",
                fmt::format("{:+.2f} points", (report.HitRate() - predicted.hit_rate) * 100));
-  text += Line("Predicted write amplification", fmt::format("{:.3f}", predicted.write_amplification));
+  text += Line("Predicted write amplification",
+               fmt::format("{:.3f}", predicted.write_amplification));
   text += Line("Ideal LRU of this capacity", Percent(predicted.lru_hit_rate));
   text += Line("A cache that forgets nothing", Percent(predicted.unbounded_hit_rate));
   return text;
