@@ -112,6 +112,21 @@ void SegmentWorld::Work(uint32_t users, uint32_t operations) {
   KV_CHECK(done);  // Otherwise somebody waits for ever.
 }
 
+Status SegmentWorld::ReuseSegments() {
+  clock_.Await(Sync());
+  const auto highest_epoch = [this] {
+    uint64_t highest = 0;
+    for (const kv::SegmentInfo& info : log_->segments()) highest = std::max(highest, info.epoch);
+    return highest >> 32;
+  };
+  const uint64_t before = highest_epoch();
+  for (int i = 0; i < 2000; ++i) {
+    clock_.Await(Append());
+    if (highest_epoch() > before && random_.Chance(1, 4)) return Status();
+  }
+  return Status(Code::kNoSpace, "no segment was used again");
+}
+
 Task<void> SegmentWorld::User(uint32_t operations) {
   for (uint32_t i = 0; i < operations && !down(); ++i) {
     const uint64_t choice = random_.Below(100);

@@ -41,6 +41,9 @@ class SegmentWorld {
   // `users` users do `operations` random operations each, or as many as they can before a crash.
   void Work(uint32_t users, uint32_t operations);
 
+  // Syncs all there is, and then reclaims and appends until freed segments are in use again.
+  kv::Status ReuseSegments();
+
   // What breaks the oracle, or "" when nothing does. The log runs.
   std::string Check();
   // Without the metadata drops are forgotten: what was dropped may be back, as garbage.
