@@ -10,6 +10,10 @@ layer. Where two tokens are nearer than that, its greedy choice says nothing abo
 the answer to a prompt ends before the first token whose lead over the second is below LEAD_MIN, or
 where the two kernels disagree; of the candidates below, the first five with MIN_TOKENS or more count.
 
+The candidates were widened until five qualified, so the texts are repetitive. They show that the
+computation is right, not that free chat text agrees token for token: of the first five ordinary
+prompts four diverged at near-ties (before activation scales were rounded to half as ggml does).
+
 Weights are multiplied as they are in the file (use_extra_bufts off: no repacking to other kernels,
 and no AMX, which crashes where the processor has it and the operating system withholds it).
 """
