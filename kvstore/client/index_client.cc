@@ -17,6 +17,26 @@ uint64_t Fingerprint(const NamespaceId& space, const BlockId& id) {
 
 }  // namespace
 
+// Judges stripes as of one moment, and remembers the last one: neighbours share it.
+class IndexClient::Judge {
+ public:
+  explicit Judge(const IndexClient& owner) : owner_(owner), now_(owner.clock_.UnixNow()) {}
+
+  MissReason WhyNot(const KnownStripe& stripe) {
+    if (&stripe != last_) {
+      last_ = &stripe;
+      verdict_ = owner_.WhyNot(stripe, now_);
+    }
+    return verdict_;
+  }
+
+ private:
+  const IndexClient& owner_;
+  const UnixMillis now_;
+  const KnownStripe* last_ = nullptr;
+  MissReason verdict_ = MissReason::kNone;
+};
+
 IndexClient::IndexClient(Clock& clock, TargetSet& targets, StoreStats& stats,
                          uint64_t cache_bytes_max)
     : clock_(clock), targets_(targets), stats_(stats), cache_(cache_bytes_max), gone_(kGoneSlots) {}
@@ -59,8 +79,8 @@ Task<Status> IndexClient::Publish(IndexedStripe stripe, Durability durability) {
   co_return Status();
 }
 
-Task<Result<KnownRun*>> IndexClient::Load(RunKey key, std::vector<BlockId> wanted) {
-  KnownRun* known = cache_.Find(key);
+Task<Result<KnownRunPtr>> IndexClient::Load(RunKey key, std::span<const BlockId> wanted) {
+  const KnownRunPtr known = cache_.Find(key);
   if (known != nullptr && (known->complete || AllUsable(*known, wanted))) co_return known;
   for (uint32_t attempt = 0;; ++attempt) {
     Loading& loading = loading_[key];  // A std::map: stays where it is.
@@ -72,13 +92,13 @@ Task<Result<KnownRun*>> IndexClient::Load(RunKey key, std::vector<BlockId> wante
     if (!run.ok()) co_return run.status();
     // What was published or removed while we read may be wrong in what we read.
     if (changed && attempt + 1 < kReadAttempts) continue;
-    KnownRun* kept = cache_.Insert(key, std::move(run).value());
+    const KnownRunPtr kept = cache_.Insert(key, std::move(run).value());
     if (changed) kept->complete = false;
     co_return kept;
   }
 }
 
-Task<Result<KnownRun>> IndexClient::Read(RunKey key, std::vector<BlockId> wanted) {
+Task<Result<KnownRun>> IndexClient::Read(RunKey key, std::span<const BlockId> wanted) {
   const std::vector<TargetId> order = ReplicaOrder(key.space, key.run, targets_.ids());
   const size_t ask_max = settled_ ? std::min<size_t>(kIndexReplicas, order.size()) : order.size();
   KnownRun run;
@@ -109,18 +129,23 @@ Task<Result<KnownRun>> IndexClient::Read(RunKey key, std::vector<BlockId> wanted
   co_return std::move(run);
 }
 
-bool IndexClient::AllUsable(const KnownRun& run, const std::vector<BlockId>& wanted) const {
+bool IndexClient::AllUsable(const KnownRun& run, std::span<const BlockId> wanted) const {
+  Judge judge(*this);
   return std::all_of(wanted.begin(), wanted.end(), [&](const BlockId& id) {
     const auto places = run.Find(id);
     return std::any_of(places.begin(), places.end(), [&](const KnownRun::Place& place) {
-      return WhyNot(*place.stripe) == MissReason::kNone;
+      return judge.WhyNot(*place.stripe) == MissReason::kNone;
     });
   });
 }
 
 MissReason IndexClient::WhyNot(const KnownStripe& stripe) const {
+  return WhyNot(stripe, clock_.UnixNow());
+}
+
+MissReason IndexClient::WhyNot(const KnownStripe& stripe, UnixMillis now) const {
   if (stripe.gone) return MissReason::kEvicted;
-  if (clock_.UnixNow() >= stripe.expires_at) return MissReason::kExpired;
+  if (now >= stripe.expires_at) return MissReason::kExpired;
   if (targets_.ShardsAtHand(stripe.manifest) < stripe.manifest.data_shards) {
     return MissReason::kUnavailable;
   }
@@ -129,23 +154,37 @@ MissReason IndexClient::WhyNot(const KnownStripe& stripe) const {
 
 IndexClient::Answer IndexClient::Find(const KnownRun& run, const NamespaceId& space,
                                       BlockId id) const {
-  Answer answer;
-  for (const KnownRun::Place& place : run.Find(id)) {
-    answer.reason = WhyNot(*place.stripe);
-    if (answer.reason == MissReason::kNone) {
-      answer.place = &place;
-      return answer;
+  return FindPrefix(run, space, {&id, 1}).front();
+}
+
+std::vector<IndexClient::Answer> IndexClient::FindPrefix(const KnownRun& run,
+                                                         const NamespaceId& space,
+                                                         std::span<const BlockId> wanted) const {
+  std::vector<Answer> answers;
+  answers.reserve(wanted.size());
+  Judge judge(*this);
+  for (const BlockId& id : wanted) {
+    Answer& answer = answers.emplace_back();
+    for (const KnownRun::Place& place : run.Find(id)) {
+      answer.reason = judge.WhyNot(*place.stripe);
+      if (answer.reason == MissReason::kNone) {
+        answer.place = &place;
+        break;
+      }
     }
+    if (answer.reason == MissReason::kAbsent) answer.reason = WhyUnknown(run, space, id);
+    if (answer.place == nullptr) break;
   }
-  if (answer.reason != MissReason::kAbsent) return answer;
+  return answers;
+}
+
+MissReason IndexClient::WhyUnknown(const KnownRun& run, const NamespaceId& space,
+                                   BlockId id) const {
   const uint64_t fingerprint = Fingerprint(space, id);
   const Gone& gone = gone_[fingerprint % kGoneSlots];
-  if (gone.reason != MissReason::kNone && gone.fingerprint == fingerprint) {
-    answer.reason = gone.reason;
-  } else if (!run.complete) {
-    answer.reason = MissReason::kUnavailable;  // Too few replicas answered to be sure.
-  }
-  return answer;
+  if (gone.reason != MissReason::kNone && gone.fingerprint == fingerprint) return gone.reason;
+  // Too few replicas answered to be sure.
+  return run.complete ? MissReason::kAbsent : MissReason::kUnavailable;
 }
 
 void IndexClient::Touch(KnownStripe& stripe) {

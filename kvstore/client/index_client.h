@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,9 @@ class IndexClient {
   Task<Status> Publish(IndexedStripe stripe, Durability durability);
 
   // The run as known to its replicas. Asks one replica, and the others when that one does not show
-  // every wanted block as usable. The pointer holds until the next await. Fails with kUnavailable
-  // when no replica answers.
-  Task<Result<KnownRun*>> Load(RunKey key, std::vector<BlockId> wanted);
+  // every wanted block as usable. `wanted` must live until the task is done. Fails with
+  // kUnavailable when no replica answers.
+  Task<Result<KnownRunPtr>> Load(RunKey key, std::span<const BlockId> wanted);
 
   // Whether a block of this stripe may be served: not gone, not expired, enough shards at hand.
   MissReason WhyNot(const KnownStripe& stripe) const;
@@ -34,6 +35,10 @@ class IndexClient {
     MissReason reason = MissReason::kAbsent;
   };
   Answer Find(const KnownRun& run, const NamespaceId& space, BlockId id) const;
+  // The answers for `wanted`, in order, up to and with the first miss. Each stripe is judged once:
+  // cheaper than Find for each. The places hold until the next await.
+  std::vector<Answer> FindPrefix(const KnownRun& run, const NamespaceId& space,
+                                 std::span<const BlockId> wanted) const;
 
   // A hit: moves recency and, by class, expiry.
   void Touch(KnownStripe& stripe);
@@ -59,8 +64,12 @@ class IndexClient {
     MissReason reason = MissReason::kNone;
   };
 
-  Task<Result<KnownRun>> Read(RunKey key, std::vector<BlockId> wanted);
-  bool AllUsable(const KnownRun& run, const std::vector<BlockId>& wanted) const;
+  class Judge;
+
+  Task<Result<KnownRun>> Read(RunKey key, std::span<const BlockId> wanted);
+  bool AllUsable(const KnownRun& run, std::span<const BlockId> wanted) const;
+  MissReason WhyNot(const KnownStripe& stripe, UnixMillis now) const;
+  MissReason WhyUnknown(const KnownRun& run, const NamespaceId& space, BlockId id) const;
   void NoteChange(const RunKey& key);
   Gone& GoneSlot(const NamespaceId& space, BlockId id);
   void RememberGone(const KnownRun& run, StripeName name, MissReason reason);

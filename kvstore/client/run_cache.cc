@@ -54,35 +54,36 @@ uint64_t KnownRun::memory_bytes() const {
   return bytes;
 }
 
-KnownRun* RunCache::Find(const RunKey& key) {
+KnownRunPtr RunCache::Find(const RunKey& key) {
   const auto found = runs_.find(key);
   if (found == runs_.end()) return nullptr;
   ages_.splice(ages_.begin(), ages_, found->second.age);
-  return &found->second.run;
+  return found->second.run;
 }
 
-KnownRun* RunCache::Insert(const RunKey& key, KnownRun run) {
+KnownRunPtr RunCache::Insert(const RunKey& key, KnownRun run) {
   Forget(key);
   ages_.push_front(key);
   Entry& entry = runs_[key];
-  entry.run = std::move(run);
+  entry.run = std::make_shared<KnownRun>(std::move(run));
+  const KnownRunPtr kept = entry.run;
   entry.age = ages_.begin();
   Account(entry);
   Trim();
-  return &entry.run;
+  return kept;
 }
 
 void RunCache::Add(const RunKey& key, IndexedStripe stripe) {
   const auto found = runs_.find(key);
   if (found == runs_.end()) return;
-  found->second.run.Add(std::move(stripe));
+  found->second.run->Add(std::move(stripe));
   Account(found->second);
 }
 
 void RunCache::Remove(const RunKey& key, StripeId stripe) {
   const auto found = runs_.find(key);
   if (found == runs_.end()) return;
-  found->second.run.Remove(stripe);
+  found->second.run->Remove(stripe);
   Account(found->second);
 }
 
@@ -96,7 +97,7 @@ void RunCache::Forget(const RunKey& key) {
 
 void RunCache::Account(Entry& entry) {
   bytes_ -= entry.bytes;
-  entry.bytes = entry.run.memory_bytes() + sizeof(Entry) + 128;
+  entry.bytes = entry.run->memory_bytes() + sizeof(Entry) + 128;
   bytes_ += entry.bytes;
 }
 

@@ -56,15 +56,18 @@ class KnownRun {
   std::vector<Place> places_;  // By ascending id.
 };
 
+// Shared by the cache and by lookups in flight: the cache may drop it meanwhile.
+using KnownRunPtr = std::shared_ptr<KnownRun>;
+
 // Loop thread only.
 class RunCache {
  public:
   explicit RunCache(uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // Null when unknown. The pointer holds until the next change of the cache.
-  KnownRun* Find(const RunKey& key);
+  // Null when unknown.
+  KnownRunPtr Find(const RunKey& key);
   // Keeps the run, dropping those longest unused when the limit is passed.
-  KnownRun* Insert(const RunKey& key, KnownRun run);
+  KnownRunPtr Insert(const RunKey& key, KnownRun run);
   // Calls for runs that are not here do nothing.
   void Add(const RunKey& key, IndexedStripe stripe);
   void Remove(const RunKey& key, StripeId stripe);
@@ -74,7 +77,7 @@ class RunCache {
 
  private:
   struct Entry {
-    KnownRun run;
+    KnownRunPtr run;
     uint64_t bytes = 0;
     std::list<RunKey>::iterator age;
   };

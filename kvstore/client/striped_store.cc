@@ -2,11 +2,21 @@
 #include "kvstore/client/striped_store.h"
 
 #include <algorithm>
+#include <deque>
+#include <span>
 
 #include "kvstore/base/digest.h"
 
 namespace cairn::kv {
 namespace {
+
+// Runs of one chain that are loaded side by side.
+constexpr size_t kRunLoadsMax = 8;
+
+struct RunLoad {
+  std::span<const BlockId> wanted;
+  Task<Result<KnownRunPtr>> run;
+};
 
 NamespaceId SpaceIdOf(const NamespaceOptions& options) {
   Sha256Stream digest;
@@ -138,17 +148,29 @@ Task<Result<ChainHit>> StripedStore::Lookup(NamespaceId space, std::vector<Block
   ChainHit hit;
   ++stats_.lookups;
   stats_.lookup_blocks += chain.size();
-  for (size_t first = 0; first < chain.size(); first += record.run_blocks) {
-    const size_t end = std::min<size_t>(chain.size(), first + record.run_blocks);
-    const std::vector<BlockId> wanted(chain.begin() + static_cast<ptrdiff_t>(first),
-                                      chain.begin() + static_cast<ptrdiff_t>(end));
-    const RunKey key = RunOf(record, chain, first);
-    auto run = co_await index_.Load(key, wanted);
-    if (!run.ok()) {
-      hit.miss = MissReason::kUnavailable;
-      break;
+  // Runs are loaded side by side, more of them as the hit grows, and none once one has missed.
+  std::deque<RunLoad> loads;
+  size_t next = 0;
+  size_t window = 1;
+  while (next < chain.size() || !loads.empty()) {
+    while (hit.miss == MissReason::kNone && next < chain.size() && loads.size() < window) {
+      const size_t size = std::min<size_t>(chain.size() - next, record.run_blocks);
+      const std::span<const BlockId> wanted(chain.data() + next, size);
+      loads.push_back({wanted, index_.Load(RunOf(record, chain, next), wanted)});
+      next += size;
     }
-    if (!AddRun(*run.value(), record, wanted, hit)) break;
+    if (loads.empty()) break;
+    RunLoad load = std::move(loads.front());
+    loads.pop_front();
+    auto& task = load.run;
+    const auto run = co_await task;
+    if (hit.miss != MissReason::kNone) continue;  // It was on its way already.
+    if (run.ok()) {
+      AddRun(*run.value(), record, load.wanted, hit);
+    } else {
+      hit.miss = MissReason::kUnavailable;
+    }
+    window = std::min(window * 2, kRunLoadsMax);
   }
   stats_.lookup_hits += hit.blocks;
   if (hit.miss != MissReason::kNone) ++stats_.misses[static_cast<size_t>(hit.miss)];
@@ -161,20 +183,18 @@ Task<Result<ChainHit>> StripedStore::Lookup(NamespaceId space, std::vector<Block
   co_return hit;
 }
 
-bool StripedStore::AddRun(const KnownRun& run, const SpaceRecord& space,
-                          const std::vector<BlockId>& wanted, ChainHit& hit) {
-  for (const BlockId& id : wanted) {
-    const IndexClient::Answer answer = index_.Find(run, space.id, id);
+void StripedStore::AddRun(const KnownRun& run, const SpaceRecord& space,
+                          std::span<const BlockId> wanted, ChainHit& hit) {
+  for (const IndexClient::Answer& answer : index_.FindPrefix(run, space.id, wanted)) {
     if (answer.place == nullptr) {
       hit.miss = answer.reason;
-      return false;
+      return;
     }
     KnownStripe& stripe = *answer.place->stripe;
     index_.Touch(stripe);
     ++hit.blocks;
     hit.sizes.push_back(stripe.manifest.blocks[answer.place->block].size);
   }
-  return true;
 }
 
 Task<std::vector<BlockReadResult>> StripedStore::Get(NamespaceId space, std::vector<BlockId> chain,

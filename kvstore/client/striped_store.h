@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,8 +62,8 @@ class StripedStore final : public BlockStore {
 
   const SpaceRecord* FindSpace(NamespaceId space) const;
   RunKey RunOf(const SpaceRecord& space, const std::vector<BlockId>& chain, size_t at) const;
-  // Adds the blocks of one run to the hit; false at the first miss.
-  bool AddRun(const KnownRun& run, const SpaceRecord& space, const std::vector<BlockId>& wanted,
+  // Adds the blocks of one run to the hit, up to the first miss, which it notes there.
+  void AddRun(const KnownRun& run, const SpaceRecord& space, std::span<const BlockId> wanted,
               ChainHit& hit);
   Task<BlockReadResult> GetOne(RunKey run, BlockRead read, Instant deadline);
   Task<Status> DropDamaged(KnownStripePtr stripe);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,23 @@ class InlineWorkers final : public Workers {
     call();
     co_return;
   }
+};
+
+// Counts the index reads of all targets that share it, which then take a few turns of the loop.
+struct LookupGauge {
+  explicit LookupGauge(Loop& shared_loop) : loop(shared_loop) {}
+  struct Turn {
+    Loop& loop;
+    bool await_ready() const { return false; }
+    void await_suspend(std::coroutine_handle<> waiter) { loop.Wake(waiter); }
+    void await_resume() const {}
+  };
+  Turn TakeTurn() { return Turn{loop}; }
+
+  Loop& loop;
+  std::set<RunId> runs;  // Asked for.
+  int in_flight = 0;
+  int peak = 0;
 };
 
 // Answers at once unless `hold` is set: then appends wait for the event.
@@ -102,6 +120,12 @@ class FakeTarget final : public TargetPort {
   }
   Task<Result<std::vector<IndexedStripe>>> LookUp(NamespaceId space, RunId run) override {
     ++index_reads;
+    if (lookup_gauge != nullptr) {
+      lookup_gauge->runs.insert(run);
+      lookup_gauge->peak = std::max(lookup_gauge->peak, ++lookup_gauge->in_flight);
+      for (int turn = 0; turn < 5; ++turn) co_await lookup_gauge->TakeTurn();
+      --lookup_gauge->in_flight;
+    }
     if (down) co_return Status(Code::kUnavailable, "down");
     std::vector<IndexedStripe> stripes;
     for (const auto& [id, stripe] : filed) {
@@ -157,6 +181,7 @@ class FakeTarget final : public TargetPort {
   uint64_t capacity = 1 * kGiB;
   bool down = false;
   Event* hold = nullptr;
+  LookupGauge* lookup_gauge = nullptr;
   int appends = 0, reads = 0, verified_reads = 0, syncs = 0, index_reads = 0;
   int durable_publications = 0;
   uint64_t bytes_read = 0;

@@ -462,5 +462,30 @@ TEST(StripedStore, DeleteTakesTheTailOfAChain) {
   EXPECT_EQ(store.Lookup(chain).blocks, 8u);
 }
 
+TEST(StripedStore, LooksRunsUpSideBySideAndNoneAfterAMiss) {
+  Store store;
+  const Chain chain = store.MakeChain(std::vector<uint32_t>(96, 4096));  // 12 runs.
+  for (const Status& status : store.Put(chain)) ASSERT_THAT(status, IsOk());
+  store.Reopen();  // Nothing is in the cache.
+  LookupGauge gauge(store.loop());
+  for (size_t i = 0; i < store.target_count(); ++i) store.target(i).lookup_gauge = &gauge;
+  EXPECT_EQ(store.Lookup(chain).blocks, 96u);
+  EXPECT_EQ(gauge.runs.size(), 12u);
+  EXPECT_GE(gauge.peak, 4);
+  EXPECT_LE(gauge.peak, 8);
+
+  // The second run of a chain like it is not there: of those behind it only what was on its way.
+  Chain other{.ids = chain.ids, .bytes = {}};
+  for (size_t i = 8; i < other.ids.size(); ++i) other.ids[i].high ^= 1;
+  store.Reopen();
+  gauge.runs.clear();
+  const ChainHit hit = store.Lookup(other);
+  EXPECT_EQ(hit.blocks, 8u);
+  EXPECT_EQ(hit.sizes.size(), 8u);
+  EXPECT_EQ(hit.miss, MissReason::kAbsent);
+  EXPECT_EQ(gauge.runs.size(), 3u);
+  EXPECT_EQ(gauge.in_flight, 0);
+}
+
 }  // namespace
 }  // namespace cairn::kv
