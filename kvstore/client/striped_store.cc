@@ -1,22 +1,12 @@
-// Namespaces, lookup and get. Puts are in striped_put.cc.
+// Namespaces and deletion. The verbs are in striped_{lookup,get,put}.cc.
 #include "kvstore/client/striped_store.h"
 
 #include <algorithm>
-#include <deque>
-#include <span>
 
 #include "kvstore/base/digest.h"
 
 namespace cairn::kv {
 namespace {
-
-// Runs of one chain that are loaded side by side.
-constexpr size_t kRunLoadsMax = 8;
-
-struct RunLoad {
-  std::span<const BlockId> wanted;
-  Task<Result<KnownRunPtr>> run;
-};
 
 NamespaceId SpaceIdOf(const NamespaceOptions& options) {
   Sha256Stream digest;
@@ -45,16 +35,6 @@ std::string Describe(const SpaceRecord& space) {
   text.append(space.fingerprint).append("\", shape ").append(std::to_string(space.data_shards));
   text.append("+").append(std::to_string(space.parity_shards)).append(", runs of ");
   return text.append(std::to_string(space.run_blocks));
-}
-
-// Searches from `hint` on, then before it.
-std::optional<size_t> PositionOf(const std::vector<BlockId>& chain, const BlockId& id,
-                                 size_t hint) {
-  for (size_t i = 0; i < chain.size(); ++i) {
-    const size_t at = (hint + i) % chain.size();
-    if (chain[at] == id) return at;
-  }
-  return std::nullopt;
 }
 
 Status CheckOptions(const NamespaceOptions& options) {
@@ -141,152 +121,6 @@ Task<Result<NamespaceId>> StripedStore::Attach(NamespaceOptions options) {
   co_return record.id;
 }
 
-Task<Result<ChainHit>> StripedStore::Lookup(NamespaceId space, std::vector<BlockId> chain) {
-  const SpaceRecord* known = FindSpace(space);
-  if (known == nullptr) co_return Status(Code::kInvalid, "unknown namespace: attach first");
-  const SpaceRecord record = *known;
-  ChainHit hit;
-  ++stats_.lookups;
-  stats_.lookup_blocks += chain.size();
-  // Runs are loaded side by side, more of them as the hit grows, and none once one has missed.
-  std::deque<RunLoad> loads;
-  size_t next = 0;
-  size_t window = 1;
-  while (next < chain.size() || !loads.empty()) {
-    while (hit.miss == MissReason::kNone && next < chain.size() && loads.size() < window) {
-      const size_t size = std::min<size_t>(chain.size() - next, record.run_blocks);
-      const std::span<const BlockId> wanted(chain.data() + next, size);
-      loads.push_back({wanted, index_.Load(RunOf(record, chain, next), wanted)});
-      next += size;
-    }
-    if (loads.empty()) break;
-    RunLoad load = std::move(loads.front());
-    loads.pop_front();
-    auto& task = load.run;
-    const auto run = co_await task;
-    if (hit.miss != MissReason::kNone) continue;  // It was on its way already.
-    if (run.ok()) {
-      AddRun(*run.value(), record, load.wanted, hit);
-    } else {
-      hit.miss = MissReason::kUnavailable;
-    }
-    window = std::min(window * 2, kRunLoadsMax);
-  }
-  stats_.lookup_hits += hit.blocks;
-  if (hit.miss != MissReason::kNone) ++stats_.misses[static_cast<size_t>(hit.miss)];
-  uint64_t bytes = 0;
-  for (const uint32_t size : hit.sizes) bytes += size;
-  if (hit.blocks > 0) {
-    const double nanos = read_latency_nanos_ + static_cast<double>(bytes) / read_bytes_per_nano_;
-    hit.load_estimate = {static_cast<int64_t>(nanos)};
-  }
-  co_return hit;
-}
-
-void StripedStore::AddRun(const KnownRun& run, const SpaceRecord& space,
-                          std::span<const BlockId> wanted, ChainHit& hit) {
-  for (const IndexClient::Answer& answer : index_.FindPrefix(run, space.id, wanted)) {
-    if (answer.place == nullptr) {
-      hit.miss = answer.reason;
-      return;
-    }
-    KnownStripe& stripe = *answer.place->stripe;
-    index_.Touch(stripe);
-    ++hit.blocks;
-    hit.sizes.push_back(stripe.manifest.blocks[answer.place->block].size);
-  }
-}
-
-Task<std::vector<BlockReadResult>> StripedStore::Get(NamespaceId space, std::vector<BlockId> chain,
-                                                     std::vector<BlockRead> reads,
-                                                     Instant deadline) {
-  std::vector<BlockReadResult> results;
-  stats_.gets += reads.size();
-  const SpaceRecord* known = FindSpace(space);
-  if (known == nullptr) {
-    stats_.get_misses += reads.size();
-    results.assign(reads.size(), {Status(Code::kInvalid, "unknown namespace: attach first"), 0});
-    co_return results;
-  }
-  const SpaceRecord record = *known;
-  std::vector<Task<BlockReadResult>> calls;
-  size_t cursor = 0;  // Reads mostly come in chain order.
-  for (const BlockRead& read : reads) {
-    const std::optional<size_t> at = PositionOf(chain, read.id, cursor);
-    if (!at) {
-      calls.push_back(GetOne({}, {read.id, {}}, deadline));
-      continue;
-    }
-    cursor = *at;
-    calls.push_back(GetOne(RunOf(record, chain, cursor), read, deadline));
-  }
-  const Instant began = parts_.clock.Now();
-  uint64_t bytes = 0;
-  for (Task<BlockReadResult>& call : calls) {
-    results.push_back(co_await call);
-    bytes += results.back().size;
-    ++(results.back().status.ok() ? stats_.get_hits : stats_.get_misses);
-  }
-  stats_.bytes_got += bytes;
-  if (bytes > 0) NoteRead(bytes, parts_.clock.Now() - began);
-  co_return results;
-}
-
-Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant deadline) {
-  BlockReadResult result;
-  const std::vector<BlockId> wanted{read.id};
-  if (key == RunKey{}) {
-    result.status = Status(Code::kInvalid, "the block is not in the chain");
-    co_return result;
-  }
-  auto run = co_await index_.Load(key, wanted);
-  if (!run.ok()) {
-    result.status = run.status();
-    co_return result;
-  }
-  const IndexClient::Answer answer = index_.Find(*run.value(), key.space, read.id);
-  if (answer.place == nullptr) {
-    const bool gone = answer.reason != MissReason::kUnavailable;
-    result.status = Status(gone ? Code::kNotFound : Code::kUnavailable);
-    co_return result;
-  }
-  // Several stripes have it only after a crash: copies, since whoever reads awaits.
-  std::vector<KnownRun::Place> places;
-  for (const KnownRun::Place& place : run.value()->Find(read.id)) {
-    if (index_.WhyNot(*place.stripe) == MissReason::kNone) places.push_back(place);
-  }
-  for (const KnownRun::Place& place : places) {
-    const uint32_t size = place.stripe->manifest.blocks[place.block].size;
-    if (read.into.size() < size) {
-      result.status = Status(Code::kInvalid, std::to_string(size).append(" bytes are needed"));
-      co_return result;
-    }
-    index_.Touch(*place.stripe);
-    result.status = co_await reader_.ReadBlock(place.stripe, place.block, read.into, deadline);
-    if (result.status.ok()) {
-      result.size = size;
-      co_return result;
-    }
-    if (result.status.code() == Code::kCorrupt) {
-      result.status = co_await DropDamaged(place.stripe);
-    }
-  }
-  co_return result;
-}
-
-// What can never be restored must not be shown by lookups, nor keep a put from storing it again.
-Task<Status> StripedStore::DropDamaged(KnownStripePtr stripe) {
-  const Manifest& manifest = stripe->manifest;
-  const StripeName name{manifest.space, manifest.run, manifest.stripe};
-  if (!stripe->gone) {
-    stripe->gone = true;
-    ++stats_.dropped_stripes;
-    parts_.log.Warning(manifest.stripe.ToHex().insert(0, "damaged beyond parity, dropped: "));
-    co_await index_.Remove(name, MissReason::kUnavailable);
-  }
-  co_return Status(Code::kUnavailable, "damaged beyond parity");
-}
-
 Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain, uint32_t first) {
   const SpaceRecord* known = FindSpace(space);
   if (known == nullptr) co_return Status(Code::kInvalid, "unknown namespace: attach first");
@@ -325,19 +159,6 @@ const SpaceRecord* StripedStore::FindSpace(NamespaceId space) const {
 RunKey StripedStore::RunOf(const SpaceRecord& space, const std::vector<BlockId>& chain,
                            size_t at) const {
   return {space.id, RunId{chain[at - at % space.run_blocks]}};
-}
-
-void StripedStore::NoteRead(uint64_t bytes, Nanos took) {
-  constexpr double kWeight = 0.1;
-  const double nanos = std::max(1.0, static_cast<double>(took.value));
-  // Small reads tell the latency, large ones the rate.
-  if (bytes < 256 * kKiB) {
-    read_latency_nanos_ += kWeight * (nanos - read_latency_nanos_);
-  } else {
-    const double transfer = std::max(nanos - read_latency_nanos_, nanos / 2);
-    read_bytes_per_nano_ +=
-        kWeight * (static_cast<double>(bytes) / transfer - read_bytes_per_nano_);
-  }
 }
 
 uint64_t StripedStore::memory_bytes() const {

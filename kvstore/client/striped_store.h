@@ -43,10 +43,17 @@ class StripedStore final : public BlockStore {
   Task<Status> LoadSpaces();
 
   Task<Result<NamespaceId>> Attach(NamespaceOptions options) override;
-  Task<Result<ChainHit>> Lookup(NamespaceId space, std::vector<BlockId> chain) override;
+  Task<Result<ChainHit>> Lookup(NamespaceId space, std::vector<BlockId> chain,
+                                LeaseOrder lease = {}) override;
+  Task<Result<EachHit>> LookupEach(NamespaceId space, std::vector<BlockId> chain, uint32_t first,
+                                   LeaseOrder lease = {}) override;
+  Task<std::vector<Status>> Renew(std::vector<LeaseId> leases, LeaseOrder order) override;
+  Task<Status> Release(std::vector<LeaseId> leases, SessionId session) override;
   Task<std::vector<BlockReadResult>> Get(NamespaceId space, std::vector<BlockId> chain,
                                          std::vector<BlockRead> reads, Instant deadline) override;
   Task<std::vector<Status>> Put(ChainPut put) override;
+  Task<std::vector<Status>> Touch(NamespaceId space, std::vector<BlockId> chain, uint32_t first,
+                                  UnixMillis keep_until) override;
   Task<Status> Delete(NamespaceId space, std::vector<BlockId> chain, uint32_t first) override;
 
   IndexClient& index() { return index_; }
@@ -75,6 +82,7 @@ class StripedStore final : public BlockStore {
   Task<Status> WriteGroup(PutState& state, const std::vector<size_t>& group);
   void Finish(PutState& state, size_t at, const Status& outcome);
   Retention RetentionOf(const SpaceRecord& space, std::optional<uint32_t> ttl_seconds) const;
+  Nanos LoadEstimate(uint64_t bytes) const;
   void NoteRead(uint64_t bytes, Nanos took);
 
   StripedStoreParts parts_;

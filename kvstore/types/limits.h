@@ -23,6 +23,8 @@ inline constexpr uint64_t kSegmentSizeDefault = 64 * kMiB;
 inline constexpr uint64_t kSegmentSizeMin = 4 * kMiB;
 inline constexpr uint64_t kSegmentSizeMax = 1 * kGiB;
 inline constexpr uint64_t kManifestSizeMax = 48 * kKiB;
+inline constexpr uint32_t kScatterMax = 2048;  // Segments of memory for one block.
+inline constexpr uint32_t kLeaseSecondsMax = 600;
 
 static_assert(kBlockSizeMax <= kStripePayloadMax);
 static_assert(kRunBlocksDefault <= kStripeBlocksMax);

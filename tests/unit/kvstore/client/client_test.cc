@@ -19,9 +19,21 @@ class EmptyStore final : public BlockStore {
  public:
   explicit EmptyStore(Event& release) : release_(release) {}
   Task<Result<NamespaceId>> Attach(NamespaceOptions) override { co_return NamespaceId{{1, 2}}; }
-  Task<Result<ChainHit>> Lookup(NamespaceId, std::vector<BlockId>) override {
+  Task<Result<ChainHit>> Lookup(NamespaceId, std::vector<BlockId>, LeaseOrder) override {
     co_await release_;
     co_return ChainHit{};
+  }
+  Task<Result<EachHit>> LookupEach(NamespaceId, std::vector<BlockId>, uint32_t,
+                                   LeaseOrder) override {
+    co_return EachHit{};
+  }
+  Task<std::vector<Status>> Renew(std::vector<LeaseId> leases, LeaseOrder) override {
+    co_return std::vector<Status>(leases.size());
+  }
+  Task<Status> Release(std::vector<LeaseId>, SessionId) override { co_return Status(); }
+  Task<std::vector<Status>> Touch(NamespaceId, std::vector<BlockId> chain, uint32_t,
+                                  UnixMillis) override {
+    co_return std::vector<Status>(chain.size());
   }
   Task<std::vector<BlockReadResult>> Get(NamespaceId, std::vector<BlockId>,
                                          std::vector<BlockRead> reads, Instant) override {

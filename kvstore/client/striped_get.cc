@@ -1,0 +1,125 @@
+// Gets: each block from the first of its stripes that gives it exact.
+#include <algorithm>
+#include <optional>
+
+#include "kvstore/client/striped_store.h"
+
+namespace cairn::kv {
+namespace {
+
+// Searches from `hint` on, then before it.
+std::optional<size_t> PositionOf(const std::vector<BlockId>& chain, const BlockId& id,
+                                 size_t hint) {
+  for (size_t i = 0; i < chain.size(); ++i) {
+    const size_t at = (hint + i) % chain.size();
+    if (chain[at] == id) return at;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Task<std::vector<BlockReadResult>> StripedStore::Get(NamespaceId space, std::vector<BlockId> chain,
+                                                     std::vector<BlockRead> reads,
+                                                     Instant deadline) {
+  std::vector<BlockReadResult> results;
+  stats_.gets += reads.size();
+  const SpaceRecord* known = FindSpace(space);
+  if (known == nullptr) {
+    stats_.get_misses += reads.size();
+    results.assign(reads.size(), {Status(Code::kInvalid, "unknown namespace: attach first"), 0});
+    co_return results;
+  }
+  const SpaceRecord record = *known;
+  std::vector<Task<BlockReadResult>> calls;
+  size_t cursor = 0;  // Reads mostly come in chain order.
+  for (const BlockRead& read : reads) {
+    const std::optional<size_t> at = PositionOf(chain, read.id, cursor);
+    if (!at) {
+      calls.push_back(GetOne({}, {.id = read.id}, deadline));
+      continue;
+    }
+    cursor = *at;
+    calls.push_back(GetOne(RunOf(record, chain, cursor), read, deadline));
+  }
+  const Instant began = parts_.clock.Now();
+  uint64_t bytes = 0;
+  for (Task<BlockReadResult>& call : calls) {
+    results.push_back(co_await call);
+    bytes += results.back().size;
+    ++(results.back().status.ok() ? stats_.get_hits : stats_.get_misses);
+  }
+  stats_.bytes_got += bytes;
+  if (bytes > 0) NoteRead(bytes, parts_.clock.Now() - began);
+  co_return results;
+}
+
+Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant deadline) {
+  BlockReadResult result;
+  const std::vector<BlockId> wanted{read.id};
+  if (key == RunKey{}) {
+    result.status = Status(Code::kInvalid, "the block is not in the chain");
+    co_return result;
+  }
+  auto run = co_await index_.Load(key, wanted);
+  if (!run.ok()) {
+    result.status = run.status();
+    co_return result;
+  }
+  const IndexClient::Answer answer = index_.Find(*run.value(), key.space, read.id);
+  if (answer.place == nullptr) {
+    const bool gone = answer.reason != MissReason::kUnavailable;
+    result.status = Status(gone ? Code::kNotFound : Code::kUnavailable);
+    co_return result;
+  }
+  // Several stripes have it only after a crash: copies, since whoever reads awaits.
+  std::vector<KnownRun::Place> places;
+  for (const KnownRun::Place& place : run.value()->Find(read.id)) {
+    if (index_.WhyNot(*place.stripe) == MissReason::kNone) places.push_back(place);
+  }
+  for (const KnownRun::Place& place : places) {
+    const uint32_t size = place.stripe->manifest.blocks[place.block].size;
+    if (read.into.size() < size) {
+      result.status = Status(Code::kInvalid, std::to_string(size).append(" bytes are needed"));
+      co_return result;
+    }
+    index_.Touch(*place.stripe);
+    result.status = co_await reader_.ReadBlock(place.stripe, place.block, read.into, deadline);
+    if (result.status.ok()) {
+      result.size = size;
+      co_return result;
+    }
+    if (result.status.code() == Code::kCorrupt) {
+      result.status = co_await DropDamaged(place.stripe);
+    }
+  }
+  co_return result;
+}
+
+// What can never be restored must not be shown by lookups, nor keep a put from storing it again.
+Task<Status> StripedStore::DropDamaged(KnownStripePtr stripe) {
+  const Manifest& manifest = stripe->manifest;
+  const StripeName name{manifest.space, manifest.run, manifest.stripe};
+  if (!stripe->gone) {
+    stripe->gone = true;
+    ++stats_.dropped_stripes;
+    parts_.log.Warning(manifest.stripe.ToHex().insert(0, "damaged beyond parity, dropped: "));
+    co_await index_.Remove(name, MissReason::kUnavailable);
+  }
+  co_return Status(Code::kUnavailable, "damaged beyond parity");
+}
+
+void StripedStore::NoteRead(uint64_t bytes, Nanos took) {
+  constexpr double kWeight = 0.1;
+  const double nanos = std::max(1.0, static_cast<double>(took.value));
+  // Small reads tell the latency, large ones the rate.
+  if (bytes < 256 * kKiB) {
+    read_latency_nanos_ += kWeight * (nanos - read_latency_nanos_);
+  } else {
+    const double transfer = std::max(nanos - read_latency_nanos_, nanos / 2);
+    read_bytes_per_nano_ +=
+        kWeight * (static_cast<double>(bytes) / transfer - read_bytes_per_nano_);
+  }
+}
+
+}  // namespace cairn::kv
