@@ -1,8 +1,11 @@
 // Counters of one store, for people, tests and dashboards.
+//
+// A new counter is a field here and a line in VisitStats: the wire, JSON and metrics follow.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "kvstore/client/block_store.h"
 
@@ -41,5 +44,58 @@ struct StoreStats {
   uint64_t live_bytes = 0;
   uint64_t memory_bytes = 0;  // Pools, caches and tables: see kvstore/README.md.
 };
+
+enum class StatKind : uint8_t { kCounter, kGauge };
+
+// visit(name, kind, field, help) for each counter, in a fixed order; `Stats` may be const. Names
+// are stable: they are on the wire and in dashboards. A reason for misses is "misses_REASON".
+template <typename Stats, typename Visit>
+constexpr void VisitStats(Stats& stats, Visit&& visit) {
+  constexpr auto kCounter = StatKind::kCounter;
+  constexpr auto kGauge = StatKind::kGauge;
+  constexpr std::array<std::string_view, kMissReasons> kMisses{
+      "misses_none", "misses_absent", "misses_expired", "misses_evicted", "misses_unavailable"};
+  visit("puts", kCounter, stats.puts, "Blocks asked to be stored.");
+  visit("puts_stored", kCounter, stats.puts_stored, "Blocks stored.");
+  visit("puts_failed", kCounter, stats.puts_failed, "Blocks that could not be stored.");
+  visit("stripes_written", kCounter, stats.stripes_written, "Stripes written.");
+  visit("stripes_degraded", kCounter, stats.stripes_degraded, "Written with fewer shards.");
+  visit("bytes_put", kCounter, stats.bytes_put, "Bytes of blocks stored.");
+  visit("lookups", kCounter, stats.lookups, "Lookups.");
+  visit("lookup_blocks", kCounter, stats.lookup_blocks, "Blocks asked for by lookups.");
+  visit("lookup_hits", kCounter, stats.lookup_hits, "Blocks found restorable by lookups.");
+  for (size_t i = 0; i < kMissReasons; ++i) {
+    visit(kMisses[i], kCounter, stats.misses[i], "Lookups that ended in a miss for this reason.");
+  }
+  visit("gets", kCounter, stats.gets, "Blocks asked for by gets.");
+  visit("get_hits", kCounter, stats.get_hits, "Blocks that gets returned.");
+  visit("get_misses", kCounter, stats.get_misses, "Blocks that gets did not return.");
+  visit("bytes_got", kCounter, stats.bytes_got, "Bytes that gets returned.");
+  visit("degraded_reads", kCounter, stats.degraded_reads, "Blocks rebuilt from other shards.");
+  visit("corrupt_shards", kCounter, stats.corrupt_shards, "Shards that failed their checksum.");
+  visit("missing_shards", kCounter, stats.missing_shards, "Shards that a target did not give.");
+  visit("evicted_stripes", kCounter, stats.evicted_stripes, "Stripes evicted to make room.");
+  visit("expired_stripes", kCounter, stats.expired_stripes, "Stripes whose time was over.");
+  visit("deleted_stripes", kCounter, stats.deleted_stripes, "Stripes deleted by callers.");
+  visit("dropped_stripes", kCounter, stats.dropped_stripes, "Stripes no longer restorable.");
+  visit("republished_stripes", kCounter, stats.republished_stripes, "Stripes filed again.");
+  visit("bytes_appended", kCounter, stats.bytes_appended, "Bytes written to targets.");
+  visit("bytes_moved", kCounter, stats.bytes_moved, "Of these, rewritten by reclaim.");
+  visit("capacity_bytes", kGauge, stats.capacity_bytes, "Bytes of all targets.");
+  visit("free_bytes", kGauge, stats.free_bytes, "Bytes free on all targets.");
+  visit("live_bytes", kGauge, stats.live_bytes, "Bytes of live shards.");
+  visit("memory_bytes", kGauge, stats.memory_bytes, "Memory of pools, caches and tables.");
+}
+
+namespace internal {
+constexpr size_t VisitedStats() {
+  StoreStats stats;
+  size_t count = 0;
+  VisitStats(stats, [&count](auto&&...) { ++count; });
+  return count;
+}
+}  // namespace internal
+// A field without its line in VisitStats, or the other way round, does not compile.
+static_assert(internal::VisitedStats() * sizeof(uint64_t) == sizeof(StoreStats));
 
 }  // namespace cairn::kv
