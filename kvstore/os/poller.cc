@@ -25,6 +25,15 @@ void Operation::await_suspend(std::coroutine_handle<> suspended) {
   poller.Begin(*this);
 }
 
+Result<PollerEngine> ParsePollerEngine(std::string_view name) {
+  if (name == "auto") return PollerEngine::kAuto;
+  if (name == "io_uring") return PollerEngine::kUring;
+  if (name == "epoll") return PollerEngine::kEpoll;
+  return Status(Code::kInvalid, std::string("poller '")
+                                    .append(name)
+                                    .append("' is unknown; take auto, io_uring or epoll"));
+}
+
 Result<std::unique_ptr<Poller>> Poller::Create(Loop& loop, Log& log, const PollerOptions& options) {
   const int event_fd = eventfd(0, EFD_CLOEXEC);
   if (event_fd < 0) {
@@ -33,7 +42,10 @@ Result<std::unique_ptr<Poller>> Poller::Create(Loop& loop, Log& log, const Polle
   if (options.engine != PollerEngine::kEpoll) {
     int error = 0;
     std::unique_ptr<Poller> uring = UringPoller::Create(loop, options, event_fd, error);
-    if (uring != nullptr) return uring;
+    if (uring != nullptr) {
+      log.Info("disks and sockets use io_uring");
+      return uring;
+    }
     const std::string reason = std::string("io_uring is not to be had: ") + std::strerror(error);
     if (options.engine == PollerEngine::kUring) {
       close(event_fd);

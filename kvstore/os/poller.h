@@ -53,6 +53,9 @@ enum class PollerEngine {
   kEpoll,  // epoll for sockets, threads for disks.
 };
 
+// "auto", "io_uring" or "epoll", as configuration and command lines write it. kInvalid otherwise.
+Result<PollerEngine> ParsePollerEngine(std::string_view name);
+
 struct PollerOptions {
   PollerEngine engine = PollerEngine::kAuto;
   // How long Wait may spin before it sleeps while something fast is in flight. A sleep costs a

@@ -23,6 +23,21 @@ int OpenRing(io_uring& ring) {
   return io_uring_queue_init(kEntries, &ring, IORING_SETUP_CLAMP);
 }
 
+// Some sandboxes let rings be made and forbid their use. 0, or what came instead of a completion.
+int TryRing(io_uring& ring) {
+  io_uring_prep_nop(io_uring_get_sqe(&ring));
+  int submitted = 0;
+  do {
+    submitted = io_uring_submit_and_wait(&ring, 1);
+  } while (submitted == -EINTR);
+  if (submitted < 0) return -submitted;
+  io_uring_cqe* entry = nullptr;
+  const int peeked = io_uring_peek_cqe(&ring, &entry);
+  if (peeked != 0) return -peeked;
+  io_uring_cqe_seen(&ring, entry);
+  return 0;
+}
+
 }  // namespace
 
 std::unique_ptr<Poller> UringPoller::Create(Loop& loop, const PollerOptions& options, int event_fd,
@@ -35,6 +50,11 @@ std::unique_ptr<Poller> UringPoller::Create(Loop& loop, const PollerOptions& opt
   if ((ring.features & kNeeded) != kNeeded) {
     io_uring_queue_exit(&ring);
     error = ENOSYS;
+    return nullptr;
+  }
+  error = TryRing(ring);
+  if (error != 0) {
+    io_uring_queue_exit(&ring);
     return nullptr;
   }
   return std::unique_ptr<Poller>(new UringPoller(loop, options, event_fd, ring));

@@ -64,6 +64,19 @@ int RunUp(StackOptions options, const std::string& token_file) {
   return stopped.ok() ? 0 : Fail(stopped);
 }
 
+void AddPoller(CLI::App& app, kv::PollerEngine& engine) {
+  const auto parse = [&engine](const std::string& name) {
+    const auto parsed = kv::ParsePollerEngine(name);
+    if (!parsed.ok()) throw CLI::ValidationError("--poller", parsed.status().message());
+    engine = parsed.value();
+  };
+  app.add_option_function<std::string>(
+         "--poller", parse,
+         "io_uring, epoll (and threads), or auto: the first that is permitted")
+      ->envname("CAIRN_POLLER")
+      ->default_str("auto");
+}
+
 void AddUp(CLI::App& app, StackOptions& options, std::string& token_file) {
   const auto size = CLI::AsSizeValue(/*kb_is_1000=*/false);
   app.add_option("--model", options.model_path, "GGUF file of the llama family")->required();
@@ -89,7 +102,7 @@ void AddUp(CLI::App& app, StackOptions& options, std::string& token_file) {
       ->capture_default_str();
   app.add_flag("--always-load{false}", options.load_only_if_faster,
                "load a stored prefix even when computing it would be faster");
-  app.add_flag("--epoll", options.use_epoll, "do not use io_uring");
+  AddPoller(app, options.poller);
 }
 
 int RunTinyModel(const std::string& path) {

@@ -34,6 +34,7 @@ kv::EmbeddedOptions StoreOptions(const ReplayOptions& options, const std::atomic
   kv::EmbeddedOptions store;
   store.data_dir = options.data_dir;
   store.targets = kTargets;
+  store.poller.engine = options.poller;
   store.target_bytes = kv::AlignDown(options.capacity_bytes / kTargets, kv::kSectorSize);
   store.unix_now = [&now] { return kv::UnixMillis{now.load()}; };
   // Hours pass in seconds, and housekeeping has to keep up.

@@ -8,6 +8,7 @@
 
 #include "kvstore/base/log.h"
 #include "kvstore/client/store_stats.h"
+#include "kvstore/os/poller.h"
 #include "tools/replay/store_driver.h"
 #include "tools/trace/trace_source.h"
 
@@ -20,6 +21,7 @@ struct ReplayOptions {
   uint64_t requests_max = 0;  // 0 = all.
   bool answers = false;       // Store answers too. No trace names them, so they only take room.
   bool predict = false;
+  kv::PollerEngine poller = kv::PollerEngine::kAuto;
   std::function<void(uint64_t requests)> progress = {};
 };
 

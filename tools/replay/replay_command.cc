@@ -21,6 +21,7 @@ struct Flags {
   std::string format = "auto";
   std::string capacity = "1 GiB";
   std::string spread = "0 s";
+  std::string poller = "auto";
   TraceOptions trace;
   SampleOptions sample;
   ReplayOptions replay{.bytes_per_token = 64};
@@ -121,6 +122,7 @@ kv::Status Run(Flags flags, CommandResult& result) {
   if (flags.sample.share != 1) {
     KV_ASSIGN_OR_RETURN(source, Sample(std::move(source), flags.sample));
   }
+  KV_ASSIGN_OR_RETURN(flags.replay.poller, kv::ParsePollerEngine(flags.poller));
   flags.replay.progress = [](uint64_t requests) {
     if (requests % 1000 == 0) {
       std::fprintf(stderr, "%llu requests\n", static_cast<unsigned long long>(requests));
@@ -148,6 +150,8 @@ CommandResult ReplayCommand(const std::vector<std::string>& arguments) {
   app.add_option("--seed", flags.trace.seed, "Of everything random");
   app.add_option("--spread", flags.spread, "Sessions start at random points of this span");
   app.add_option("--format", flags.format, "auto, mooncake, bailian, sessions or text");
+  app.add_option("--poller", flags.poller, "io_uring, epoll, or auto: the first that is permitted")
+      ->envname("CAIRN_POLLER");
   app.add_flag("--answers", flags.replay.answers, "Store answers, too");
   app.add_flag("--predict", flags.replay.predict, "Also say what the simulator expected");
   app.add_flag("--json", flags.json, "Print all figures as JSON");

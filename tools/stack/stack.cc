@@ -133,7 +133,7 @@ class RunningStack final : public Stack {
     store.data_dir = options_.data_dir;
     store.targets = options_.targets;
     store.target_bytes = kv::AlignDown(options_.capacity_bytes / options_.targets, kv::kMiB);
-    if (options_.use_epoll) store.poller.engine = kv::PollerEngine::kEpoll;
+    store.poller.engine = options_.poller;
     KV_ASSIGN_OR_RETURN(node_, kv::EmbeddedNode::Start(store, log_));
     return Status();
   }

@@ -8,6 +8,7 @@
 #include "kvstore/base/log.h"
 #include "kvstore/base/result.h"
 #include "kvstore/base/units.h"
+#include "kvstore/os/poller.h"
 
 namespace cairn::tools {
 
@@ -29,7 +30,7 @@ struct StackOptions {
   uint32_t block_tokens = 32;
   uint64_t kv_pool_bytes = 1 * kv::kGiB;  // Working memory of running sequences; touched as used.
   bool load_only_if_faster = true;
-  bool use_epoll = false;  // Even where io_uring is permitted.
+  kv::PollerEngine poller = kv::PollerEngine::kAuto;
 };
 
 // What `cairn check-model` and the start of the stack say of a model file.

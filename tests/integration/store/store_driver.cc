@@ -1,9 +1,15 @@
-// Puts blocks for ever and says which are acknowledged, or checks those of a list.
+// A store in a process of its own, driven through stdin and stdout; it can be killed at any moment.
 //
-// usage: store_driver put DIR SEED FIRST COUNT   one line "ack N" for each acknowledged block
-//        store_driver check DIR SEED             reads numbers from stdin; "ok N", "missing N CODE"
-//                                                or "WRONG N"; then "degraded D corrupt C"
-//        store_driver reversion FILE 0           makes the superblocks whole ones of version 99
+// usage: store_driver serve DIR SEED           obeys lines of stdin, each answered by "done":
+//          put FIRST COUNT                     "ack N" or "refused N STATUS" for each block
+//          durable FIRST COUNT                 the same, acknowledged when power may fail
+//          get N...                            "ok N", "missing N STATUS" or "WRONG N"
+//          stats                               "degraded D corrupt C memory M"
+//          stop                                ends the store in order: "stopped STATUS"
+//        store_driver load DIR SEED FIRST      puts for ever from FIRST on, and reads back some of
+//                                              what it has put; lines as above, but no "ok"
+//        store_driver reversion FILE 0         makes the superblocks whole ones of version 99
+// "serving" is the first line. The environment: STORE_TARGET_MIB, CAIRN_POLLER.
 // Exit codes: 0 done, 1 wrong bytes, 3 the store does not start (its message goes to stderr).
 #include <cinttypes>
 #include <cstdio>
@@ -11,17 +17,19 @@
 #include <cstring>
 #include <deque>
 #include <future>
+#include <iostream>
+#include <sstream>
 #include <string>
 
 #include "kvstore/base/checksum.h"
-#include "kvstore/base/random.h"
 #include "kvstore/node/embedded/embedded_node.h"
+#include "tests/integration/store/driver_blocks.h"
+#include "tests/support/poller_from_environment.h"
 
 namespace cairn::kv {
 namespace {
 
 constexpr size_t kInFlight = 8;
-constexpr uint64_t kChainBlocks = 32;
 
 class StderrLog final : public Log {
  public:
@@ -31,89 +39,124 @@ class StderrLog final : public Log {
   }
 };
 
-// Block n belongs to chain n / 32; its bytes follow from n and the seed.
-BlockId IdOf(uint64_t seed, uint64_t n) {
-  Random random(seed * 1'000'003 + n);
-  BlockId id;
-  id.high = random.Next();
-  id.low = random.Next();
-  return id;
-}
-std::vector<BlockId> ChainOf(uint64_t seed, uint64_t n) {
-  std::vector<BlockId> chain;
-  for (uint64_t i = n - n % kChainBlocks; i <= n; ++i) chain.push_back(IdOf(seed, i));
-  return chain;
-}
-Bytes BytesOf(uint64_t seed, uint64_t n) {
-  Random random(seed * 7 + n);
-  const uint64_t kind = random.Below(10);
-  const uint64_t size = 1 + random.Below(kind < 5 ? 8'000 : kind < 9 ? 200'000 : 1'500'000);
-  Bytes bytes(size);
-  random.Fill(bytes.span());
-  return bytes;
-}
-
-struct Putting {
+// One block on its way, in either direction.
+struct Transfer {
   uint64_t n = 0;
-  Bytes bytes;
-  std::promise<std::vector<Status>> done;
+  bool is_put = false;
+  Bytes bytes;  // What is put, or room for what is read.
+  std::promise<Status> done;
 };
 
-void Settle(Putting& putting) {
-  const auto outcomes = putting.done.get_future().get();
-  if (outcomes[0].ok()) {
-    std::printf("ack %" PRIu64 "\n", putting.n);
-  } else {
-    std::printf("refused %" PRIu64 " %s\n", putting.n, outcomes[0].ToString().c_str());
+class Driver {
+ public:
+  Driver(Client& client, NamespaceId space, uint64_t seed)
+      : client_(client), space_(space), seed_(seed) {}
+
+  // Both wait for the oldest transfer when too many are on their way.
+  void Put(uint64_t n, Ack ack) {
+    Transfer& transfer = Begin(n, true);
+    transfer.bytes = DriverBytes(seed_, n);
+    ChainPut put{.space = space_, .chain = DriverChain(seed_, n)};
+    put.first = static_cast<uint32_t>(n % kChainBlocks);
+    put.blocks = {{put.chain.back(), transfer.bytes.span()}};
+    put.ack = ack;
+    client_.Put(put, [&transfer](std::vector<Status> outcomes) {
+      transfer.done.set_value(std::move(outcomes[0]));
+    });
   }
+  void Get(uint64_t n) {
+    Transfer& transfer = Begin(n, false);
+    transfer.bytes = Bytes(DriverBytes(seed_, n).size());
+    const std::vector<BlockRead> reads{{DriverId(seed_, n), transfer.bytes.sectors()}};
+    client_.Get(space_, DriverChain(seed_, n), reads, kNever,
+                [&transfer](std::vector<BlockReadResult> got) {
+                  transfer.done.set_value(std::move(got[0].status));
+                });
+  }
+  void SettleAll() {
+    while (!in_flight_.empty()) SettleOldest();
+  }
+
+  void BeQuietAboutGoodReads() { quiet_ = true; }
+  bool any_wrong() const { return any_wrong_; }
+  const std::vector<uint64_t>& acknowledged() const { return acknowledged_; }
+
+ private:
+  Transfer& Begin(uint64_t n, bool is_put) {
+    if (in_flight_.size() >= kInFlight) SettleOldest();
+    Transfer& transfer = in_flight_.emplace_back();
+    transfer.n = n;
+    transfer.is_put = is_put;
+    return transfer;
+  }
+
+  void SettleOldest() {
+    Transfer& transfer = in_flight_.front();
+    const Status status = transfer.done.get_future().get();
+    const bool is_read = !transfer.is_put && status.ok();
+    const bool wrong = is_read && AsText(transfer.bytes.span()) !=
+                                      AsText(DriverBytes(seed_, transfer.n).span());
+    any_wrong_ = any_wrong_ || wrong;
+    if (status.ok() && transfer.is_put) acknowledged_.push_back(transfer.n);
+    if (!status.ok()) {
+      std::printf("%s %" PRIu64 " %s\n", transfer.is_put ? "refused" : "missing", transfer.n,
+                  status.ToString().c_str());
+    } else if (wrong || transfer.is_put || !quiet_) {
+      std::printf("%s %" PRIu64 "\n", wrong ? "WRONG" : transfer.is_put ? "ack" : "ok", transfer.n);
+    }
+    std::fflush(stdout);
+    in_flight_.pop_front();
+  }
+
+  Client& client_;
+  const NamespaceId space_;
+  const uint64_t seed_;
+  bool quiet_ = false;
+  bool any_wrong_ = false;
+  std::vector<uint64_t> acknowledged_;
+  std::deque<Transfer> in_flight_;
+};
+
+int Load(Driver& driver, uint64_t seed, uint64_t first) {
+  driver.BeQuietAboutGoodReads();
+  Random random(seed + first);
+  for (uint64_t n = first; !driver.any_wrong(); ++n) {
+    driver.Put(n, Ack::kCached);
+    const std::vector<uint64_t>& known = driver.acknowledged();
+    if (!known.empty()) driver.Get(known[random.Below(known.size())]);
+  }
+  return 1;
+}
+
+void Obey(EmbeddedNode& node, Driver& driver, const std::string& verb, std::istream& words) {
+  if (verb == "put" || verb == "durable") {
+    uint64_t first = 0;
+    uint64_t count = 0;
+    words >> first >> count;
+    const Ack ack = verb == "put" ? Ack::kCached : Ack::kDurable;
+    for (uint64_t n = first; n < first + count; ++n) driver.Put(n, ack);
+  } else if (verb == "get") {
+    for (uint64_t n = 0; words >> n;) driver.Get(n);
+  } else if (verb == "stats") {
+    const StoreStats stats = node.stats();
+    std::printf("degraded %" PRIu64 " corrupt %" PRIu64 " memory %" PRIu64 "\n",
+                stats.degraded_reads, stats.corrupt_shards, stats.memory_bytes);
+  } else if (verb == "stop") {
+    std::printf("stopped %s\n", node.Stop().ToString().c_str());
+  }
+  driver.SettleAll();
+  std::printf("done\n");
   std::fflush(stdout);
 }
 
-int Put(EmbeddedNode& node, NamespaceId space, uint64_t seed, uint64_t first, uint64_t count) {
-  std::deque<Putting> in_flight;
-  for (uint64_t n = first; n < first + count; ++n) {
-    if (in_flight.size() >= kInFlight) {
-      Settle(in_flight.front());
-      in_flight.pop_front();
-    }
-    Putting& putting = in_flight.emplace_back();
-    putting.n = n;
-    putting.bytes = BytesOf(seed, n);
-    ChainPut put{.space = space, .chain = ChainOf(seed, n)};
-    put.first = static_cast<uint32_t>(n % kChainBlocks);
-    put.blocks = {{put.chain.back(), putting.bytes.span()}};
-    node.client().Put(put, [&putting](std::vector<Status> outcomes) {
-      putting.done.set_value(std::move(outcomes));
-    });
+int Serve(EmbeddedNode& node, Driver& driver) {
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    std::string verb;
+    words >> verb;
+    Obey(node, driver, verb, words);
   }
-  for (Putting& putting : in_flight) Settle(putting);
-  return 0;
-}
-
-int Check(EmbeddedNode& node, NamespaceId space, uint64_t seed) {
-  int exit_code = 0;
-  uint64_t n = 0;
-  while (std::scanf("%" SCNu64, &n) == 1) {
-    const Bytes wanted = BytesOf(seed, n);
-    Bytes room(wanted.size());
-    const std::vector<BlockRead> reads{{IdOf(seed, n), room.sectors()}};
-    std::promise<std::vector<BlockReadResult>> done;
-    node.client().Get(space, ChainOf(seed, n), reads, kNever,
-                      [&](std::vector<BlockReadResult> got) { done.set_value(std::move(got)); });
-    const auto results = done.get_future().get();
-    if (!results[0].status.ok()) {
-      std::printf("missing %" PRIu64 " %s\n", n, results[0].status.ToString().c_str());
-    } else if (AsText(room.span()) == AsText(wanted.span())) {
-      std::printf("ok %" PRIu64 "\n", n);
-    } else {
-      std::printf("WRONG %" PRIu64 "\n", n);
-      exit_code = 1;
-    }
-  }
-  const StoreStats stats = node.stats();
-  std::printf("degraded %" PRIu64 " corrupt %" PRIu64 " memory %" PRIu64 "\n", stats.degraded_reads,
-              stats.corrupt_shards, stats.memory_bytes);
-  return exit_code;
+  return driver.any_wrong() ? 1 : 0;
 }
 
 // docs/formats/segment.md, "Superblock": the version at byte 8, XXH3-64 of bytes 0..31 at byte 32.
@@ -139,6 +182,7 @@ int Main(int argc, char** argv) {
   StderrLog log;
   EmbeddedOptions options;
   options.data_dir = argv[2];
+  options.poller = PollerFromEnvironment();
   const char* size = std::getenv("STORE_TARGET_MIB");
   options.target_bytes = (size != nullptr ? std::strtoull(size, nullptr, 10) : 64) * kMiB;
   auto node = EmbeddedNode::Start(options, log);
@@ -154,10 +198,10 @@ int Main(int argc, char** argv) {
   }
   std::printf("serving\n");
   std::fflush(stdout);
-  if (verb == "check") return Check(*node.value(), space.value(), seed);
-  if (argc < 6) return 2;
-  return Put(*node.value(), space.value(), seed, std::strtoull(argv[4], nullptr, 10),
-             std::strtoull(argv[5], nullptr, 10));
+  Driver driver(node.value()->client(), space.value(), seed);
+  if (verb == "serve") return Serve(*node.value(), driver);
+  if (verb != "load" || argc < 5) return 2;
+  return Load(driver, seed, std::strtoull(argv[4], nullptr, 10));
 }
 
 }  // namespace

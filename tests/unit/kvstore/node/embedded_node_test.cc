@@ -11,6 +11,7 @@
 #include <string>
 
 #include "kvstore/base/random.h"
+#include "tests/support/poller_from_environment.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn::kv {
@@ -45,6 +46,7 @@ class EmbeddedNodeTest : public ::testing::Test {
     dir_ = ::mkdtemp(name.data());
     options_.data_dir = dir_ + "/data";
     options_.target_bytes = 64 * kMiB;
+    options_.poller = PollerFromEnvironment();
     chain_.resize(4);
     Random random(3);
     for (size_t i = 0; i < chain_.size(); ++i) {

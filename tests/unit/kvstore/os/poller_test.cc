@@ -1,9 +1,19 @@
 // Timers, posted calls and workers on both engines.
 #include "kvstore/os/poller.h"
 
+#include <gmock/gmock.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -112,6 +122,59 @@ TEST_P(PollerTest, WorkersRunElsewhereAndFinishOnTheLoop) {
   poller_->Await(gate.Close());
   EXPECT_EQ(runs, 2000);
   EXPECT_EQ(finished, 2000);
+}
+
+// From now on `call` fails with EPERM on this thread, as in most container runtimes.
+bool Forbid(uint32_t call) {
+  const uint32_t refuse = SECCOMP_RET_ERRNO | EPERM;
+  std::array<sock_filter, 4> rules{{
+      {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, call},
+      {BPF_RET | BPF_K, 0, 0, refuse},
+      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+  }};
+  const sock_fprog program{.len = rules.size(), .filter = rules.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// The engine that serves a call on a loop of its own where `forbidden` is refused.
+std::string EngineWithout(uint32_t forbidden, PollerEngine engine, KeptLog& log) {
+  std::string name;
+  std::thread sandboxed([&] {
+    if (!Forbid(forbidden)) return;
+    Loop loop;
+    const auto poller = Poller::Create(loop, log, {.engine = engine});
+    name = poller.ok() ? poller.value()->engine_name() : poller.status().ToString();
+    if (!poller.ok()) return;
+    bool done = false;
+    std::thread other([&] { loop.Post([&done] { done = true; }); });
+    poller.value()->RunUntil([&done] { return done; });
+    other.join();
+  });
+  sandboxed.join();
+  return name;
+}
+
+TEST(Poller, WhereIoUringIsForbiddenEpollIsTakenAndTheLogSaysSo) {
+  for (const uint32_t call : {__NR_io_uring_setup, __NR_io_uring_enter}) {
+    KeptLog log;
+    const std::string name = EngineWithout(call, PollerEngine::kAuto, log);
+    if (name.empty()) GTEST_SKIP() << "this kernel has no seccomp filters";
+    EXPECT_EQ(name, "epoll");
+    EXPECT_TRUE(log.Has("io_uring is not to be had: Operation not permitted; disks use threads"));
+    EXPECT_THAT(EngineWithout(call, PollerEngine::kUring, log),
+                ::testing::HasSubstr("io_uring is not to be had"));
+  }
+}
+
+TEST(Poller, EnginesHaveNames) {
+  EXPECT_EQ(ParsePollerEngine("auto").value(), PollerEngine::kAuto);
+  EXPECT_EQ(ParsePollerEngine("io_uring").value(), PollerEngine::kUring);
+  EXPECT_EQ(ParsePollerEngine("epoll").value(), PollerEngine::kEpoll);
+  const auto unknown = ParsePollerEngine("kqueue");
+  EXPECT_EQ(unknown.code(), Code::kInvalid);
+  EXPECT_THAT(unknown.status().message(), ::testing::HasSubstr("take auto, io_uring or epoll"));
 }
 
 TEST(Poller, AnEngineThatIsAskedForIsTheOneThatIsGiven) {
