@@ -1,0 +1,151 @@
+// One function for each group of relations; all of them are checked, so that a person sees all.
+#include "kvstore/config/config_check.h"
+
+#include "kvstore/config/quantity.h"
+
+namespace cairn::kv {
+namespace {
+
+constexpr size_t kSocketPathMax = 107;  // sun_path, without its final zero.
+
+using Lines = std::vector<std::string>;
+
+// "HOST:PORT" or "[HOST]:PORT" into its two parts. False when it is neither.
+bool SplitAddress(const std::string& text, std::string& host, uint64_t& port) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size()) return false;
+  host = text.substr(0, colon);
+  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  if (host.empty()) return false;
+  port = 0;
+  for (size_t i = colon + 1; i < text.size(); ++i) {
+    if (text[i] < '0' || text[i] > '9') return false;
+    port = port * 10 + static_cast<uint64_t>(text[i] - '0');
+    if (port > 65'535) return false;
+  }
+  return true;
+}
+
+bool IsLoopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+void CheckStore(const DaemonConfig& config, Lines& lines) {
+  const EmbeddedOptions& node = config.node;
+  if (node.data_dir.empty()) lines.push_back("store.data_dir: is empty; name a folder");
+  if (node.target_bytes % kSectorSize != 0) {
+    lines.push_back("store.target_size: " + FormatBytes(node.target_bytes) +
+                    " is not a multiple of " + FormatBytes(kSectorSize) + "; use whole MiB");
+  }
+}
+
+void CheckListen(const DaemonConfig& config, Lines& lines) {
+  const ListenConfig& listen = config.listen;
+  const std::string socket = config.SocketPath();
+  if (socket.size() > kSocketPathMax) {
+    lines.push_back("listen.unix_socket: " + socket + " has " + std::to_string(socket.size()) +
+                    " characters, and the system allows " + std::to_string(kSocketPathMax) +
+                    "; name a shorter path");
+  }
+  if (listen.unix_socket.empty() && listen.tcp.empty()) {
+    lines.push_back(
+        "listen.unix_socket: it and listen.tcp are both empty: nobody could come in; set one");
+  }
+  std::string host;
+  uint64_t port = 0;
+  if (!listen.tcp.empty()) {
+    if (!SplitAddress(listen.tcp, host, port)) {
+      lines.push_back("listen.tcp: '" + listen.tcp +
+                      "' is no address; write HOST:PORT, such as 127.0.0.1:7411");
+    } else if (!IsLoopback(host) && !listen.tcp_beyond_loopback) {
+      lines.push_back("listen.tcp: " + host +
+                      " can be reached from other machines, and the traffic is not encrypted; set "
+                      "listen.tcp_beyond_loopback = true if the network is safe, or use 127.0.0.1");
+    }
+  }
+  if (!listen.metrics.empty()) {
+    if (!SplitAddress(listen.metrics, host, port)) {
+      lines.push_back("listen.metrics: '" + listen.metrics +
+                      "' is no address; write HOST:PORT, such as 127.0.0.1:9511");
+    } else if (!IsLoopback(host)) {
+      lines.push_back("listen.metrics: " + host +
+                      " is not loopback; use 127.0.0.1, and a proxy that asks who comes");
+    }
+    if (listen.metrics == listen.tcp && port != 0) {
+      lines.push_back("listen.metrics: is the same address as listen.tcp; choose another port");
+    }
+  }
+}
+
+void CheckMemory(const DaemonConfig& config, const MachineFacts& machine, Lines& lines) {
+  const StripedStoreOptions& store = config.node.node.store;
+  if (store.reader.rebuild_bytes_max < 2 * kBlockSizeMax) {
+    lines.push_back("memory.rebuild_buffer: a degraded read of the largest block needs " +
+                    FormatBytes(2 * kBlockSizeMax) + "; raise it to that");
+  }
+  const uint64_t limit = MemoryLimit(config);
+  if (machine.memory_bytes > 0 && limit > machine.memory_bytes / 10 * 8) {
+    lines.push_back("memory: the limits add up to " + RoughBytes(static_cast<double>(limit)) +
+                    ", and the machine has " +
+                    RoughBytes(static_cast<double>(machine.memory_bytes)) +
+                    "; keep them below 80 % of it");
+  }
+}
+
+void CheckUpkeep(const DaemonConfig& config, Lines& lines) {
+  const NodeOptions& node = config.node.node;
+  if (node.checkpoint_interval < node.maintenance_interval) {
+    lines.push_back("upkeep.checkpoint_interval: " + FormatDuration(node.checkpoint_interval) +
+                    " is shorter than upkeep.maintenance_interval (" +
+                    FormatDuration(node.maintenance_interval) + "); make it at least as long");
+  }
+  if (node.orphan_age < node.checkpoint_interval) {
+    lines.push_back("upkeep.orphan_age: " + FormatDuration(node.orphan_age) +
+                    " is shorter than upkeep.checkpoint_interval (" +
+                    FormatDuration(node.checkpoint_interval) +
+                    "): shards of puts in progress would be dropped; make it longer");
+  }
+}
+
+}  // namespace
+
+uint64_t MemoryLimit(const DaemonConfig& config) {
+  const EmbeddedOptions& node = config.node;
+  return node.node.store.write_buffer_bytes + node.node.store.reader.copy_bytes_max +
+         node.node.store.reader.rebuild_bytes_max + node.node.store.index_cache_bytes +
+         node.metadata_cache_bytes + node.metadata_memtable_bytes;
+}
+
+Status CheckConfig(const DaemonConfig& config, const MachineFacts& machine) {
+  Lines lines;
+  CheckStore(config, lines);
+  CheckListen(config, lines);
+  CheckMemory(config, machine, lines);
+  CheckUpkeep(config, lines);
+  std::string text;
+  for (const std::string& line : lines) text.append(text.empty() ? "" : "\n").append(line);
+  return text.empty() ? Status() : Status(Code::kInvalid, std::move(text));
+}
+
+std::vector<std::string> ConfigWarnings(const DaemonConfig& config) {
+  Lines lines;
+  const NamespaceOptions usual;
+  const uint32_t shards = uint32_t{usual.data_shards} + usual.parity_shards;
+  if (config.node.targets < shards) {
+    lines.push_back("store.targets: with " + std::to_string(config.node.targets) +
+                    " targets a namespace cannot be " + std::to_string(usual.data_shards) + "+" +
+                    std::to_string(usual.parity_shards) +
+                    ", the default; create namespaces with fewer shards");
+  }
+  if (config.node.targets < kIndexReplicas) {
+    lines.push_back("store.targets: an index of " + std::to_string(kIndexReplicas) +
+                    " copies needs " + std::to_string(kIndexReplicas) +
+                    " targets: the loss of one loses blocks");
+  }
+  if (config.node.node.reclaim.move_percent_max == 0) {
+    lines.push_back("reclaim.move_percent_max: 0 evicts blocks that are in use with their segment");
+  }
+  return lines;
+}
+
+}  // namespace cairn::kv

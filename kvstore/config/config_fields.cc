@@ -1,0 +1,352 @@
+// The rows. A row names its member by a small function that returns a reference to it.
+#include "kvstore/config/config_fields.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "kvstore/config/quantity.h"
+
+namespace cairn::kv {
+namespace {
+
+Status Bad(std::string message) { return Status(Code::kInvalid, std::move(message)); }
+
+std::string Quoted(std::string_view text) {
+  return std::string("'").append(text).append("'");
+}
+
+std::string FormatNumber(FieldKind kind, int64_t value) {
+  if (kind == FieldKind::kBytes) return FormatBytes(static_cast<uint64_t>(value));
+  if (kind == FieldKind::kDuration) return FormatDuration({value});
+  return std::to_string(value);
+}
+
+Result<int64_t> ParseNumber(FieldKind kind, std::string_view text) {
+  if (kind == FieldKind::kBytes) {
+    KV_ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(text));
+    return static_cast<int64_t>(bytes);
+  }
+  if (kind == FieldKind::kDuration) {
+    KV_ASSIGN_OR_RETURN(const Nanos span, ParseDuration(text));
+    return span.value;
+  }
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return Bad(Quoted(text).append(" is not a whole number"));
+  }
+  return value;
+}
+
+Result<int64_t> ParseInRange(const ConfigField& field, std::string_view text) {
+  KV_ASSIGN_OR_RETURN(const int64_t value, ParseNumber(field.kind, text));
+  if (value < field.min || value > field.max) {
+    return Bad(Quoted(text)
+                   .append(" is out of range: write ")
+                   .append(FormatNumber(field.kind, field.min))
+                   .append(" to ")
+                   .append(FormatNumber(field.kind, field.max)));
+  }
+  return value;
+}
+
+// `member` is a function DaemonConfig& -> reference to an unsigned member.
+template <typename Member>
+ConfigField Number(std::string_view key, FieldKind kind, int64_t min, int64_t max,
+                   std::string_view help, Member member) {
+  ConfigField field{.key = key, .kind = kind, .help = help, .min = min, .max = max};
+  field.get = [member, kind](const DaemonConfig& config) {
+    DaemonConfig copy = config;
+    return FormatNumber(kind, static_cast<int64_t>(member(copy)));
+  };
+  field.set = [member, row = field](DaemonConfig& config, std::string_view text) {
+    KV_ASSIGN_OR_RETURN(const int64_t value, ParseInRange(row, text));
+    auto& place = member(config);
+    place = static_cast<std::remove_reference_t<decltype(place)>>(value);
+    return Status();
+  };
+  return field;
+}
+
+template <typename Member>
+ConfigField Duration(std::string_view key, Nanos min, Nanos max, std::string_view help,
+                     Member member) {
+  return Number(key, FieldKind::kDuration, min.value, max.value, help,
+                [member](DaemonConfig& config) -> int64_t& { return member(config).value; });
+}
+
+template <typename Member>
+ConfigField Text(std::string_view key, std::string_view help, Member member) {
+  ConfigField field{.key = key, .kind = FieldKind::kText, .help = help};
+  field.get = [member](const DaemonConfig& config) {
+    DaemonConfig copy = config;
+    return std::string(member(copy));
+  };
+  field.set = [member](DaemonConfig& config, std::string_view text) {
+    const bool control = std::any_of(text.begin(), text.end(), [](char c) {
+      return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    });
+    if (control) return Bad("holds a control character");
+    member(config) = std::string(text);
+    return Status();
+  };
+  return field;
+}
+
+template <typename Member>
+ConfigField Flag(std::string_view key, std::string_view help, Member member) {
+  ConfigField field{.key = key, .kind = FieldKind::kFlag, .help = help};
+  field.get = [member](const DaemonConfig& config) {
+    DaemonConfig copy = config;
+    return std::string(member(copy) ? "true" : "false");
+  };
+  field.set = [member](DaemonConfig& config, std::string_view text) {
+    if (text != "true" && text != "false") {
+      return Bad(Quoted(text).append(" is neither true nor false"));
+    }
+    member(config) = text == "true";
+    return Status();
+  };
+  return field;
+}
+
+// Choice i is the enumerator of value i.
+template <typename Member>
+ConfigField Choice(std::string_view key, std::vector<std::string_view> choices,
+                   std::string_view help, Member member) {
+  ConfigField field{.key = key, .kind = FieldKind::kChoice, .help = help, .choices = choices};
+  field.get = [member, choices](const DaemonConfig& config) {
+    DaemonConfig copy = config;
+    return std::string(choices[static_cast<size_t>(member(copy))]);
+  };
+  field.set = [member, choices](DaemonConfig& config, std::string_view text) {
+    const auto found = std::find(choices.begin(), choices.end(), text);
+    if (found == choices.end()) {
+      std::string known;
+      for (const std::string_view choice : choices) {
+        known.append(known.empty() ? "" : ", ").append(choice);
+      }
+      return Bad(Quoted(text).append(" is not one of: ").append(known));
+    }
+    auto& place = member(config);
+    place = static_cast<std::remove_reference_t<decltype(place)>>(found - choices.begin());
+    return Status();
+  };
+  return field;
+}
+
+template <typename Member>
+ConfigField Real(std::string_view key, double min, double max, std::string_view help,
+                 Member member) {
+  ConfigField field{.key = key, .kind = FieldKind::kReal, .help = help};
+  field.get = [member](const DaemonConfig& config) {
+    DaemonConfig copy = config;
+    std::array<char, 32> text{};
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), member(copy)).ptr;
+    std::string number(text.data(), end);
+    return number.find_first_of(".e") == std::string::npos ? number + ".0" : number;
+  };
+  field.set = [member, min, max](DaemonConfig& config, std::string_view text) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+      return Bad(Quoted(text).append(" is not a number"));
+    }
+    if (value < min || value > max) return Bad(Quoted(text).append(" is out of range"));
+    member(config) = value;
+    return Status();
+  };
+  return field;
+}
+
+using C = DaemonConfig;
+constexpr int64_t kMebi = kMiB;
+constexpr int64_t kGibi = kGiB;
+constexpr int64_t kTebi = kTiB;
+
+void AddStore(std::vector<ConfigField>& fields) {
+  fields.push_back(Text("store.data_dir",
+                        "Folder of the targets. One process at a time may have it.",
+                        [](C& c) -> auto& { return c.node.data_dir; }));
+  fields.push_back(Number("store.targets", FieldKind::kCount, 1, 100,
+                          "Files that stand for SSDs, each its own failure domain. A namespace "
+                          "of k+m shards needs at least k+m.",
+                          [](C& c) -> auto& { return c.node.targets; }));
+  fields.push_back(Number("store.target_size", FieldKind::kBytes, 64 * kMebi, 1024 * kTebi,
+                          "Of each target made from now on; allocated when it is made.",
+                          [](C& c) -> auto& { return c.node.target_bytes; }));
+  fields.push_back(Flag("store.self_test",
+                        "Before serving, put, get, verify and delete one block in a namespace "
+                        "of its own, and do not start if that fails.",
+                        [](C& c) -> auto& { return c.self_test; }));
+  fields.push_back(Real("store.drive_writes_per_day", 0.01, 1000.0,
+                        "What the SSDs are rated for. The metric of endurance is measured "
+                        "against it; nothing is refused.",
+                        [](C& c) -> auto& { return c.drive_writes_per_day; }));
+}
+
+void AddListen(std::vector<ConfigField>& fields) {
+  fields.push_back(Text("listen.unix_socket",
+                        "Path of the unix socket; auto: cairn.sock in the data folder; empty: "
+                        "none.",
+                        [](C& c) -> auto& { return c.listen.unix_socket; }));
+  fields.push_back(Text("listen.tcp",
+                        "Address for clients over TCP, such as 127.0.0.1:7411; empty: none.",
+                        [](C& c) -> auto& { return c.listen.tcp; }));
+  fields.push_back(Flag("listen.tcp_beyond_loopback",
+                        "Allow listen.tcp to be reachable from other machines. The traffic is "
+                        "not encrypted: only on a network that you trust.",
+                        [](C& c) -> auto& { return c.listen.tcp_beyond_loopback; }));
+  fields.push_back(Text("listen.metrics",
+                        "Address of /metrics and /healthz over HTTP, on loopback; empty: none.",
+                        [](C& c) -> auto& { return c.listen.metrics; }));
+}
+
+void AddMemory(std::vector<ConfigField>& fields) {
+  const auto add = [&](std::string_view key, int64_t min, std::string_view help, auto member) {
+    fields.push_back(Number(key, FieldKind::kBytes, min, 16 * kTebi, help, member));
+  };
+  add("memory.write_buffer", 64 * kMebi, "For parity, and copies of unaligned memory, of puts.",
+      [](C& c) -> auto& { return c.node.node.store.write_buffer_bytes; });
+  add("memory.copy_buffer", 64 * kMebi, "For gets into memory that is not aligned.",
+      [](C& c) -> auto& { return c.node.node.store.reader.copy_bytes_max; });
+  add("memory.rebuild_buffer", 128 * kMebi, "For the survivors that degraded reads decode.",
+      [](C& c) -> auto& { return c.node.node.store.reader.rebuild_bytes_max; });
+  add("memory.index_cache", kMebi, "For manifests of runs that were asked for lately.",
+      [](C& c) -> auto& { return c.node.node.store.index_cache_bytes; });
+  add("memory.metadata_cache", kMebi, "RocksDB's block cache, for all targets together.",
+      [](C& c) -> auto& { return c.node.metadata_cache_bytes; });
+  add("memory.metadata_memtable", 4 * kMebi, "RocksDB's memtables, for all targets together.",
+      [](C& c) -> auto& { return c.node.metadata_memtable_bytes; });
+  add("memory.put_in_flight_max", 64 * kMebi,
+      "Bytes of callers' puts at once; what comes beyond is refused as overloaded.",
+      [](C& c) -> auto& { return c.node.node.store.put_bytes_in_flight_max; });
+}
+
+void AddUpkeep(std::vector<ConfigField>& fields) {
+  fields.push_back(Number("reclaim.free_segments_min_percent", FieldKind::kCount, 1, 50,
+                          "The watermark: reclaim begins when less of a target is free.",
+                          [](C& c) -> auto& {
+                            return c.node.node.reclaim.free_segments_min_percent;
+                          }));
+  fields.push_back(Number("reclaim.move_percent_max", FieldKind::kCount, 0, 100,
+                          "Bytes that reclaim may rewrite, in percent of bytes put: what is "
+                          "live and recent is moved up to here, and evicted beyond.",
+                          [](C& c) -> auto& { return c.node.node.reclaim.move_percent_max; }));
+  fields.push_back(Duration("upkeep.checkpoint_interval", Millis(10), Seconds(3600),
+                            "A put that is acknowledged as cached survives a power cut after "
+                            "this time at most.",
+                            [](C& c) -> auto& { return c.node.node.checkpoint_interval; }));
+  fields.push_back(Duration("upkeep.maintenance_interval", Millis(1), Seconds(60),
+                            "How often expired blocks are removed and space is looked after.",
+                            [](C& c) -> auto& { return c.node.node.maintenance_interval; }));
+  fields.push_back(Duration("upkeep.orphan_age", Seconds(1), Seconds(86'400),
+                            "Shards that were written but never published are dropped when so "
+                            "old.",
+                            [](C& c) -> auto& { return c.node.node.orphan_age; }));
+}
+
+void AddIo(std::vector<ConfigField>& fields) {
+  fields.push_back(Choice("io.engine", {"auto", "io_uring", "epoll"},
+                          "auto: io_uring, and epoll with threads where a container forbids it.",
+                          [](C& c) -> auto& { return c.node.poller.engine; }));
+  fields.push_back(Duration("io.spin", Nanos{0}, Millis(10),
+                            "How long the store's thread may poll before it sleeps while "
+                            "something fast is in flight. Sleeping costs a wake-up, polling a "
+                            "core.",
+                            [](C& c) -> auto& { return c.node.poller.spin_max; }));
+  fields.push_back(Number("io.disk_threads", FieldKind::kCount, 1, 256,
+                          "Threads that read and write under the epoll engine.",
+                          [](C& c) -> auto& { return c.node.poller.disk_threads; }));
+  fields.push_back(Number("io.worker_threads", FieldKind::kCount, 1, 256,
+                          "Threads for checksums, parity and metadata.",
+                          [](C& c) -> auto& { return c.node.worker_threads; }));
+  fields.push_back(Number("io.reads_in_flight_max", FieldKind::kCount, 1, 65'536,
+                          "Shard reads at once, over all targets.",
+                          [](C& c) -> auto& {
+                            return c.node.node.store.reader.reads_in_flight_max;
+                          }));
+}
+
+void AddLog(std::vector<ConfigField>& fields) {
+  fields.push_back(Choice("log.level", {"debug", "info", "warning", "error"},
+                          "What is written to standard error. Read again on SIGHUP.",
+                          [](C& c) -> auto& { return c.log.level; }));
+  fields.push_back(Choice("log.format", {"text", "json"},
+                          "text: for people; json: one object a line, for machines.",
+                          [](C& c) -> auto& { return c.log.format; }));
+}
+
+std::vector<ConfigField> MakeFields() {
+  std::vector<ConfigField> fields;
+  AddStore(fields);
+  AddListen(fields);
+  AddMemory(fields);
+  AddUpkeep(fields);
+  AddIo(fields);
+  AddLog(fields);
+  return fields;
+}
+
+constexpr std::array<ConfigSection, 7> kSections = {{
+    {"store", "Where the blocks are."},
+    {"listen", "Who may come in, and where."},
+    {"memory", "All memory that the store takes for itself; callers' own is not in it."},
+    {"reclaim", "How space comes back from what is old."},
+    {"upkeep", "What happens in the background, how often."},
+    {"io", "Threads, and how the kernel is asked."},
+    {"log", "What is said about all this."},
+}};
+
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::span<const ConfigField> ConfigFields() {
+  static const std::vector<ConfigField> fields = MakeFields();
+  return fields;
+}
+
+std::span<const ConfigSection> ConfigSections() { return kSections; }
+
+const ConfigField* FindField(std::string_view key) {
+  for (const ConfigField& field : ConfigFields()) {
+    if (field.key == key) return &field;
+  }
+  return nullptr;
+}
+
+std::string_view NearestKey(std::string_view key) {
+  std::string_view best;
+  size_t best_distance = std::numeric_limits<size_t>::max();
+  const std::string_view name = key.substr(key.find('.') + 1);
+  for (const ConfigField& field : ConfigFields()) {
+    const std::string_view known = field.key.substr(field.key.find('.') + 1);
+    // The right name in the wrong section is as near as one wrong letter.
+    const size_t distance =
+        name == known ? 1 : EditDistance(key.substr(0, 100), field.key);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = field.key;
+    }
+  }
+  return best_distance <= std::max<size_t>(3, key.size() / 3) ? best : std::string_view();
+}
+
+}  // namespace cairn::kv
