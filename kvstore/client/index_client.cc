@@ -220,6 +220,7 @@ Task<void> IndexClient::Remove(StripeName name, MissReason reason) {
     (void)co_await call;  // A stale record is found out by its shards.
   NoteChange(key);
   cache_.Remove(key, name.stripe);
+  if (on_removed_) on_removed_(name.stripe);
   calls.clear();
   for (TargetPort* port : targets_.ports()) calls.push_back(port->Drop(name.stripe));
   for (Task<Status>& call : calls) (void)co_await call;  // Reclaim finds what stays behind.

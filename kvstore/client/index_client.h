@@ -1,6 +1,7 @@
 // The index as a client sees it: publishes to the replicas of a run, reads runs, remembers them.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -47,6 +48,11 @@ class IndexClient {
   // Reads in flight end with exact bytes or a miss.
   Task<void> Remove(StripeName name, MissReason reason);
 
+  // Called in each Remove, once no lookup shows the stripe any more.
+  void set_on_removed(std::function<void(StripeId)> on_removed) {
+    on_removed_ = std::move(on_removed);
+  }
+
   // False while replicas may miss manifests that they should have (a target was replaced, or a
   // publication had to go elsewhere): then a miss is believed only after asking every target.
   bool settled() const { return settled_; }
@@ -81,6 +87,7 @@ class IndexClient {
   std::map<RunKey, Loading> loading_;
   std::vector<Gone> gone_;  // A bounded memory of what was evicted or expired, by fingerprint.
   bool settled_ = true;
+  std::function<void(StripeId)> on_removed_;
 };
 
 }  // namespace cairn::kv

@@ -28,6 +28,10 @@ struct StoreStats {
   uint64_t get_hits = 0;
   uint64_t get_misses = 0;
   uint64_t bytes_got = 0;
+  uint64_t cache_hits = 0;       // Blocks served from memory.
+  uint64_t cache_misses = 0;
+  uint64_t cache_hit_bytes = 0;
+  uint64_t shared_reads = 0;     // Blocks that waited for a read of the same block by another call.
   uint64_t degraded_reads = 0;   // Blocks rebuilt from other shards.
   uint64_t corrupt_shards = 0;   // Seen by reads: a checksum failed.
   uint64_t missing_shards = 0;   // Seen by reads: a target did not have or give its shard.

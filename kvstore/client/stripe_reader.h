@@ -31,6 +31,9 @@ class StripeReader {
   Task<Status> ReadBlock(KnownStripePtr stripe, uint32_t block, MutableByteSpan into,
                          Instant deadline);
 
+  // For whoever reads into memory of the store first. See BufferPool::Take.
+  BufferPool& copies() { return copies_; }
+
   uint64_t memory_bytes() const { return copies_.memory_bytes() + rebuilds_.memory_bytes(); }
 
  private:

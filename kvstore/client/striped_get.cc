@@ -57,6 +57,11 @@ Task<std::vector<BlockReadResult>> StripedStore::Get(NamespaceId space, std::vec
 Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant deadline) {
   BlockReadResult result;
   const std::vector<BlockId> wanted{read.id};
+  if (read.scatter.size() > kScatterMax) {
+    result.status = Status(Code::kInvalid, "more segments than a read may have");
+    co_return result;
+  }
+  if (read.scatter.empty()) read.scatter = {read.into};
   if (key == RunKey{}) {
     result.status = Status(Code::kInvalid, "the block is not in the chain");
     co_return result;
@@ -79,12 +84,12 @@ Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant d
   }
   for (const KnownRun::Place& place : places) {
     const uint32_t size = place.stripe->manifest.blocks[place.block].size;
-    if (read.into.size() < size) {
+    if (SizeOf(read.scatter) < size) {
       result.status = Status(Code::kInvalid, std::to_string(size).append(" bytes are needed"));
       co_return result;
     }
     index_.Touch(*place.stripe);
-    result.status = co_await reader_.ReadBlock(place.stripe, place.block, read.into, deadline);
+    result.status = co_await reader_.Read(place.stripe, place.block, read.scatter, deadline);
     if (result.status.ok()) {
       result.size = size;
       co_return result;

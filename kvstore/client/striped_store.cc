@@ -67,7 +67,9 @@ StripedStore::StripedStore(StripedStoreParts parts, StripedStoreOptions options)
                .keeper = parts.keeper,
                .stats = stats_},
               options.write_buffer_bytes, options.shard_size_max),
-      reader_(parts.loop, parts.clock, parts.targets, stats_, options.reader) {}
+      reader_(parts.loop, parts.clock, parts.targets, stats_, options.reader, options.cache) {
+  index_.set_on_removed([this](StripeId stripe) { reader_.Forget(stripe); });
+}
 
 Task<Status> StripedStore::LoadSpaces() {
   bool answered = parts_.targets.ports().empty();

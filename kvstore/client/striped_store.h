@@ -9,9 +9,9 @@
 
 #include "kvstore/async/event.h"
 #include "kvstore/async/gate.h"
+#include "kvstore/client/block_reader.h"
 #include "kvstore/client/block_store.h"
 #include "kvstore/client/index_client.h"
-#include "kvstore/client/stripe_reader.h"
 #include "kvstore/client/stripe_writer.h"
 
 namespace cairn::kv {
@@ -22,6 +22,7 @@ struct StripedStoreOptions {
   uint64_t index_cache_bytes = 64 * kMiB;
   uint64_t put_bytes_in_flight_max = 1 * kGiB;  // Of callers' memory; beyond it: kOverloaded.
   ReaderLimits reader;
+  BlockCacheOptions cache;
 };
 
 struct StripedStoreParts {
@@ -90,7 +91,7 @@ class StripedStore final : public BlockStore {
   StoreStats stats_;
   IndexClient index_;
   StripeWriter writer_;
-  StripeReader reader_;
+  BlockReader reader_;
   std::map<NamespaceId, SpaceRecord> spaces_;
   std::map<PuttingKey, std::shared_ptr<Putting>> putting_;
   uint64_t put_bytes_in_flight_ = 0;

@@ -46,6 +46,8 @@ class StoreSim {
     }
     calm_ = mode == Mode::kFull || random_.Chance(1, 4);
     checker_.misses_allowed = mode != Mode::kWithin;
+    // Most worlds have no cache: each read meets the faults.
+    world_.node_options.store.cache.bytes_max = seed % 4 == 0 ? kv::kMiB : 0;
     MakeChains();
   }
 

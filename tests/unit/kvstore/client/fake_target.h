@@ -50,7 +50,7 @@ struct LookupGauge {
   int peak = 0;
 };
 
-// Answers at once unless `hold` is set: then appends wait for the event.
+// Answers at once unless `hold` is set (then appends wait for the event) or `hold_reads`.
 class FakeTarget final : public TargetPort {
  public:
   explicit FakeTarget(uint64_t id) : id_{id} {}
@@ -74,6 +74,7 @@ class FakeTarget final : public TargetPort {
 
   Task<Status> Read(SegmentLog::Range range) override {
     ++reads;
+    if (hold_reads != nullptr) co_await *hold_reads;
     if (down) co_return Status(Code::kUnavailable, "down");
     const auto found = shards.find(range.stripe);
     if (found == shards.end() || found->second.index != range.index) {
@@ -181,6 +182,7 @@ class FakeTarget final : public TargetPort {
   uint64_t capacity = 1 * kGiB;
   bool down = false;
   Event* hold = nullptr;
+  Event* hold_reads = nullptr;  // Then reads wait for it.
   LookupGauge* lookup_gauge = nullptr;
   int appends = 0, reads = 0, verified_reads = 0, syncs = 0, index_reads = 0;
   int durable_publications = 0;

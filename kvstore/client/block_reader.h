@@ -1,0 +1,61 @@
+// Reads blocks through memory: hot ones from the cache, the others once for all who ask meanwhile.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "kvstore/async/event.h"
+#include "kvstore/cache/block_cache.h"
+#include "kvstore/client/scatter.h"
+#include "kvstore/client/stripe_reader.h"
+
+namespace cairn::kv {
+
+// Loop thread only. Everything passed in must outlive it.
+class BlockReader {
+ public:
+  BlockReader(Loop& loop, Clock& clock, TargetSet& targets, StoreStats& stats,
+              ReaderLimits limits, BlockCacheOptions cache);
+
+  // Fills the segments, in order, with the block's bytes, exact, or fails as StripeReader::ReadBlock
+  // does; then what they hold means nothing. They have room for the block, and are not written to
+  // after the task is done. One aligned segment is filled without a copy by the call that reads;
+  // calls for the same block that come meanwhile wait for it and get copies.
+  Task<Status> Read(KnownStripePtr stripe, uint32_t block, Segments into, Instant deadline);
+
+  // The stripe is gone: its room in the cache is free.
+  void Forget(StripeId stripe) { cache_.Drop(stripe); }
+
+  StripeReader& stripes() { return reader_; }
+  uint64_t memory_bytes() const { return reader_.memory_bytes() + cache_.memory_bytes(); }
+
+ private:
+  // A call that waits for another's read of the same block.
+  struct Rider {
+    Segments into;
+    bool filled = false;
+  };
+  struct Flight {
+    explicit Flight(Loop& loop) : done(loop) {}
+    Event done;
+    Status outcome;
+    std::vector<Rider*> riders;  // Each takes itself off, or is filled before `done`.
+  };
+
+  bool ReadCached(const BlockCache::Key& key, Segments into);
+  Task<Status> Lead(KnownStripePtr stripe, uint32_t block, Segments into, Instant deadline);
+  Task<void> Ride(Flight& flight, Rider& rider, Instant deadline);
+  // The bytes are there and right: for the riders, and perhaps for the cache.
+  void Share(const BlockCache::Key& key, const ManifestBlock& block, ByteSpan bytes,
+             Flight& flight);
+
+  Loop& loop_;
+  Clock& clock_;
+  StoreStats& stats_;
+  StripeReader reader_;
+  BlockCache cache_;
+  std::map<BlockCache::Key, std::shared_ptr<Flight>> flights_;
+};
+
+}  // namespace cairn::kv

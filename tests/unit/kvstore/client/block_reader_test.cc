@@ -1,0 +1,178 @@
+// Reads of the same block at the same time, and of hot blocks.
+#include "kvstore/client/block_reader.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/kvstore/client/store_fixture.h"
+
+namespace cairn::kv {
+namespace {
+
+using ::testing::Each;
+using testing::HasCode;
+using testing::IsOk;
+
+// Calls of Get for one block of a chain, each into memory of its own.
+class Callers {
+ public:
+  Callers(Store& store, const Chain& chain, size_t block, size_t count)
+      : store_(store), chain_(chain), block_(block) {
+    for (size_t i = 0; i < count; ++i) Start(kNever);
+  }
+  void Start(Instant deadline) {
+    rooms_.emplace_back(AlignUp(chain_.bytes[block_].size(), kSectorSize));
+    std::vector<BlockRead> reads{{chain_.ids[block_], rooms_.back().span()}};
+    calls_.push_back(store_.store().Get(store_.space, chain_.ids, std::move(reads), deadline));
+  }
+  std::vector<Status> Finish() {
+    store_.loop().RunReady();
+    std::vector<Status> outcomes;
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      Status outcome = calls_[i].Take()[0].status;
+      const ByteSpan wanted = chain_.bytes[block_].span();
+      const bool same = std::equal(wanted.begin(), wanted.end(), rooms_[i].data());
+      if (outcome.ok() && !same) outcome = Status(Code::kCorrupt, "wrong bytes");
+      outcomes.push_back(std::move(outcome));
+    }
+    return outcomes;
+  }
+  Bytes& room(size_t i) { return rooms_[i]; }
+
+ private:
+  Store& store_;
+  const Chain& chain_;
+  const size_t block_;
+  std::deque<Bytes> rooms_;
+  std::vector<Task<std::vector<BlockReadResult>>> calls_;
+};
+
+int ReadsOf(Store& store) {
+  int reads = 0;
+  for (size_t i = 0; i < store.target_count(); ++i) reads += store.target(i).reads;
+  return reads;
+}
+
+void Hold(Store& store, Event* event) {
+  for (size_t i = 0; i < store.target_count(); ++i) store.target(i).hold_reads = event;
+}
+
+TEST(BlockReader, EightCallersAtOnceReadTheDeviceOnce) {
+  Store store;
+  const Chain chain = store.MakeChain({40'000, 1'000'000});
+  ASSERT_THAT(store.Put(chain), Each(IsOk()));
+  Event go(store.loop());
+  Hold(store, &go);
+  Callers callers(store, chain, 0, 8);
+  EXPECT_EQ(ReadsOf(store), 1);
+  go.Set();
+  EXPECT_THAT(callers.Finish(), Each(IsOk()));
+  EXPECT_EQ(ReadsOf(store), 1);
+  EXPECT_EQ(store.stats().shared_reads, 7u);
+}
+
+TEST(BlockReader, CallersOfOtherBlocksDoNotWait) {
+  Store store;
+  const Chain chain = store.MakeChain({40'000, 50'000});
+  ASSERT_THAT(store.Put(chain), Each(IsOk()));
+  Event go(store.loop());
+  Hold(store, &go);
+  Callers first(store, chain, 0, 2);
+  Callers second(store, chain, 1, 2);
+  EXPECT_EQ(ReadsOf(store), 2);
+  go.Set();
+  EXPECT_THAT(first.Finish(), Each(IsOk()));
+  EXPECT_THAT(second.Finish(), Each(IsOk()));
+}
+
+TEST(BlockReader, WhatFailsForOneFailsForAllThatRodeAlong) {
+  Store store;
+  const Chain chain = store.MakeChain({40'000});
+  ASSERT_THAT(store.Put(chain), Each(IsOk()));
+  Event go(store.loop());
+  Hold(store, &go);
+  Callers callers(store, chain, 0, 3);
+  for (size_t i = 0; i < store.target_count(); ++i) store.target(i).down = true;
+  go.Set();
+  EXPECT_THAT(callers.Finish(), Each(HasCode(Code::kUnavailable)));
+}
+
+TEST(BlockReader, AnImpatientLeaderDoesNotFailTheOthers) {
+  Store store;
+  const Chain chain = store.MakeChain({40'000});
+  ASSERT_THAT(store.Put(chain), Each(IsOk()));
+  Event go(store.loop());
+  Hold(store, &go);
+  Callers callers(store, chain, 0, 0);
+  callers.Start(store.clock().Now() + Millis(10));
+  callers.Start(kNever);
+  // The leader's read fails after its deadline: it does not rebuild any more. The other does.
+  for (size_t i = 0; i < store.target_count(); ++i) {
+    store.target(i).down = store.target(i).reads > 0;
+    store.target(i).hold_reads = nullptr;
+  }
+  store.clock().Advance(20);
+  go.Set();
+  const std::vector<Status> outcomes = callers.Finish();
+  EXPECT_THAT(outcomes[0], HasCode(Code::kDeadline));
+  EXPECT_THAT(outcomes[1], IsOk());
+  EXPECT_EQ(store.stats().degraded_reads, 1u);
+}
+
+TEST(BlockReader, AHotBlockIsReadFromMemory) {
+  Store store(12, 16 * kMiB);
+  const Chain chain = store.MakeChain({40'000, 1'000'000});
+  ASSERT_THAT(store.Put(chain), Each(IsOk()));
+  for (int round = 0; round < 2; ++round) store.ExpectAllReadable(chain);
+  const int before = ReadsOf(store);
+  for (int round = 0; round < 3; ++round) store.ExpectAllReadable(chain);
+  EXPECT_THAT(store.Get(chain, 1, kNever, 13), IsOk());
+  EXPECT_EQ(ReadsOf(store), before);
+  EXPECT_EQ(store.stats().cache_hits, 7u);
+}
+
+TEST(BlockReader, WhatIsDeletedOrExpiredIsNotServedFromMemory) {
+  Store store(12, 16 * kMiB);
+  const Chain kept = store.MakeChain({40'000});
+  const Chain deleted = store.MakeChain({50'000});
+  for (const Chain* chain : {&kept, &deleted}) {
+    ASSERT_THAT(store.Put(*chain), Each(IsOk()));
+    for (int round = 0; round < 3; ++round) store.ExpectAllReadable(*chain);
+  }
+  EXPECT_EQ(store.stats().cache_hits, 2u);
+  ASSERT_THAT(store.Await(store.store().Delete(store.space, deleted.ids, 0)), IsOk());
+  EXPECT_THAT(store.Get(deleted, 0), HasCode(Code::kNotFound));
+  store.clock().Advance(4 * 24 * 3600 * 1000LL);
+  EXPECT_THAT(store.Get(kept, 0), HasCode(Code::kNotFound));
+  EXPECT_EQ(store.stats().cache_hits, 2u);
+}
+
+// The same ids put again after a delete may have other bytes: never those of before.
+TEST(BlockReader, WhatIsPutAgainIsReadAnew) {
+  Store store(12, 16 * kMiB);
+  Chain chain = store.MakeChain({40'000});
+  ASSERT_THAT(store.Put(chain), Each(IsOk()));
+  for (int round = 0; round < 3; ++round) store.ExpectAllReadable(chain);
+  ASSERT_THAT(store.Await(store.store().Delete(store.space, chain.ids, 0)), IsOk());
+  chain.bytes[0].data()[17] ^= 1;
+  ASSERT_THAT(store.Put(chain), Each(IsOk()));
+  for (int round = 0; round < 3; ++round) store.ExpectAllReadable(chain);
+}
+
+TEST(Scatter, FillsPiecesOfAnySizeInOrder) {
+  Store store;
+  const Chain chain = store.MakeChain({40'000});
+  ASSERT_THAT(store.Put(chain), Each(IsOk()));
+  std::vector<MutableByteSpan> parts;
+  Bytes room(40'000 + 100);
+  for (size_t at = 0; at < room.size(); at += 1'000) {
+    parts.push_back(room.span().subspan(at, std::min<size_t>(1'000, room.size() - at)));
+  }
+  EXPECT_EQ(SizeOf(parts), room.size());
+  Scatter(chain.bytes[0].span(), parts);
+  EXPECT_TRUE(std::equal(chain.bytes[0].span().begin(), chain.bytes[0].span().end(), room.data()));
+  EXPECT_EQ(ChecksumOf(parts, 40'000), Checksum(chain.bytes[0].span()));
+  EXPECT_NE(ChecksumOf(parts, 39'999), Checksum(chain.bytes[0].span()));
+}
+
+}  // namespace
+}  // namespace cairn::kv
