@@ -158,6 +158,60 @@ TEST(BlockReader, WhatIsPutAgainIsReadAnew) {
   for (int round = 0; round < 3; ++round) store.ExpectAllReadable(chain);
 }
 
+// `room` cut into pieces at random places; some are empty.
+std::vector<MutableByteSpan> CutUp(Bytes& room, uint64_t begin, Random& random) {
+  std::vector<MutableByteSpan> parts;
+  while (begin < room.size()) {
+    const uint64_t size = std::min<uint64_t>(random.Below(50'000), room.size() - begin);
+    parts.push_back(room.span().subspan(begin, size));
+    begin += size;
+  }
+  return parts;
+}
+
+TEST(BlockReader, FillsScatteredMemoryOfAnyAlignment) {
+  Random random(6);
+  for (const uint64_t cache_bytes : {uint64_t{0}, 16 * kMiB}) {
+    Store store(12, cache_bytes);
+    const Chain chain = store.MakeChain({1, 40'000, 1'000'000});
+    ASSERT_THAT(store.Put(chain), Each(IsOk()));
+    for (int round = 0; round < 40; ++round) {
+      store.target(random.Below(12)).down = round % 2 == 1;
+      std::vector<Bytes> rooms;
+      std::vector<BlockRead> reads;
+      std::vector<uint64_t> begins;
+      for (size_t i = 0; i < chain.ids.size(); ++i) {
+        begins.push_back(random.Below(5'000));
+        rooms.emplace_back(begins[i] + chain.bytes[i].size() + random.Below(3) * 100);
+        reads.push_back({.id = chain.ids[i], .scatter = CutUp(rooms[i], begins[i], random)});
+      }
+      const auto results =
+          store.Await(store.store().Get(store.space, chain.ids, std::move(reads), kNever));
+      for (size_t i = 0; i < chain.ids.size(); ++i) {
+        ASSERT_THAT(results[i].status, IsOk());
+        const ByteSpan wanted = chain.bytes[i].span();
+        ASSERT_TRUE(std::equal(wanted.begin(), wanted.end(), rooms[i].data() + begins[i]));
+      }
+      for (size_t i = 0; i < 12; ++i) store.target(i).down = false;
+    }
+  }
+}
+
+TEST(BlockReader, RefusesScatteredMemoryThatIsTooSmallOrTooMuch) {
+  Store store;
+  const Chain chain = store.MakeChain({10'000});
+  ASSERT_THAT(store.Put(chain), Each(IsOk()));
+  Bytes room(20'000);
+  std::vector<MutableByteSpan> few{room.span().first(5'000), room.span().first(4'999)};
+  std::vector<MutableByteSpan> many(kScatterMax + 1, room.span().first(5));
+  for (const std::vector<MutableByteSpan>& scatter : {few, many}) {
+    std::vector<BlockRead> reads{{.id = chain.ids[0], .scatter = scatter}};
+    const auto results =
+        store.Await(store.store().Get(store.space, chain.ids, std::move(reads), kNever));
+    EXPECT_THAT(results[0].status, HasCode(Code::kInvalid));
+  }
+}
+
 TEST(Scatter, FillsPiecesOfAnySizeInOrder) {
   Store store;
   const Chain chain = store.MakeChain({40'000});
