@@ -18,10 +18,10 @@ class BlockReader {
   BlockReader(Loop& loop, Clock& clock, TargetSet& targets, StoreStats& stats,
               ReaderLimits limits, BlockCacheOptions cache);
 
-  // Fills the segments, in order, with the block's bytes, exact, or fails as StripeReader::ReadBlock
-  // does; then what they hold means nothing. They have room for the block, and are not written to
-  // after the task is done. One aligned segment is filled without a copy by the call that reads;
-  // calls for the same block that come meanwhile wait for it and get copies.
+  // Fills the segments, in order, with the block's bytes, exact, or fails like
+  // StripeReader::ReadBlock; then what they hold means nothing. They have room for the block, and
+  // are not written to after the task is done. One aligned segment is filled without a copy by the
+  // call that reads; calls for the same block that come meanwhile wait for it and get copies.
   Task<Status> Read(KnownStripePtr stripe, uint32_t block, Segments into, Instant deadline);
 
   // The stripe is gone: its room in the cache is free.
