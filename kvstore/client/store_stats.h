@@ -75,6 +75,10 @@ constexpr void VisitStats(Stats& stats, Visit&& visit) {
   visit("get_hits", kCounter, stats.get_hits, "Blocks that gets returned.");
   visit("get_misses", kCounter, stats.get_misses, "Blocks that gets did not return.");
   visit("bytes_got", kCounter, stats.bytes_got, "Bytes that gets returned.");
+  visit("cache_hits", kCounter, stats.cache_hits, "Blocks served from memory.");
+  visit("cache_misses", kCounter, stats.cache_misses, "Blocks asked for that were not in memory.");
+  visit("cache_hit_bytes", kCounter, stats.cache_hit_bytes, "Bytes served from memory.");
+  visit("shared_reads", kCounter, stats.shared_reads, "Blocks that shared another call's read.");
   visit("degraded_reads", kCounter, stats.degraded_reads, "Blocks rebuilt from other shards.");
   visit("corrupt_shards", kCounter, stats.corrupt_shards, "Shards that failed their checksum.");
   visit("missing_shards", kCounter, stats.missing_shards, "Shards that a target did not give.");
