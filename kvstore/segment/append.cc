@@ -27,7 +27,7 @@ uint64_t NextEpoch(uint64_t epoch, Random& random) {
 Task<Status> DiskSegmentLog::Append(const Manifest& manifest, ShardIndex index, ByteSpan payload) {
   KV_CHECK(index.value < manifest.shard_count());
   KV_CHECK(payload.size() == manifest.shard_size);
-  if (const ShardPlace* place = table_.Find(manifest.stripe)) {
+  if (const auto place = table_.Find(manifest.stripe)) {
     if (place->index == index) co_return Status();
     co_return Status(Code::kInvalid, "this target holds another shard of the stripe");
   }
@@ -49,7 +49,8 @@ Task<Result<ShardPlace>> DiskSegmentLog::AppendRecord(const Manifest& manifest, 
                       .payload_checksum = Checksum(payload)};
   const uint64_t bytes = header.record_bytes();
   const UnixMillis expires_at = manifest.retention.expires_at;
-  if (bytes > superblock_.segment_size - kSectorSize) {
+  if (bytes > superblock_.segment_size - kSectorSize || payload.empty() ||
+      payload.size() > kStripePayloadMax) {
     co_return Status(Code::kInvalid, "a shard of " + std::to_string(payload.size()) +
                                          " bytes does not fit into a segment");
   }
@@ -171,9 +172,9 @@ uint32_t DiskSegmentLog::BucketOf(UnixMillis expires_at) const {
 }
 
 void DiskSegmentLog::Insert(StripeId stripe, const ShardPlace& place) {
-  const ShardPlace* found = table_.Find(stripe);
+  const std::optional<ShardPlace> found = table_.Find(stripe);
   segments_[place.segment.value].live += place.record_bytes();
-  if (found == nullptr) {
+  if (!found) {
     table_.Set(stripe, place);
     NoteChange({.stripe = stripe, .place = place, .record = NameOf(place)});
     return;

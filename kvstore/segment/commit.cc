@@ -99,7 +99,7 @@ MetadataBatch DiskSegmentLog::BatchOf(const std::vector<Change>& changes,
       continue;
     }
     // A moved record's old place is not the stripe's end.
-    if (table_.Find(change.stripe) == nullptr) batch.Delete(ShardKey(change.stripe));
+    if (!table_.Find(change.stripe)) batch.Delete(ShardKey(change.stripe));
     // A scan of the tail would find the record again: say that it is garbage.
     const RecordName& record = change.record;
     const Segment& segment = segments_[record.segment];
@@ -160,8 +160,8 @@ Task<Status> DiskSegmentLog::SyncDisk() {
     dirty_.insert(name.segment);
   }
   for (const MovedRecord& move : moved) {
-    const ShardPlace* now = table_.Find(move.stripe);
-    const bool current = now != nullptr && NameOf(*now) == move.record;
+    const std::optional<ShardPlace> now = table_.Find(move.stripe);
+    const bool current = now && NameOf(*now) == move.record;
     Change change{.stripe = move.stripe, .place = std::nullopt, .record = move.record};
     if (current) change.place = move.place;
     NoteChange(std::move(change));

@@ -70,7 +70,8 @@ Result<std::optional<Superblock>> DecodeSuperblock(ByteSpan sector) {
   superblock.target.value = fields.Take<uint64_t>();
   superblock.segment_size = fields.Take<uint64_t>();
   if (superblock.segment_size % kSectorSize != 0 || superblock.segment_size < kSegmentSizeMin ||
-      superblock.segment_size > kSegmentSizeMax || superblock.segment_count == 0) {
+      superblock.segment_size > kSegmentSizeMax || superblock.segment_count == 0 ||
+      superblock.segment_count > kSegmentsMax) {
     return Status(Code::kCorrupt, "its superblock has impossible sizes");
   }
   return std::optional<Superblock>(superblock);
@@ -133,7 +134,8 @@ std::optional<RecordHeader> PeekRecordHeader(ByteSpan sector, uint64_t epoch, ui
   header.manifest_size = fields.Take<uint32_t>();
   header.payload_checksum = fields.Take<uint64_t>();
   if (index >= kShardsMax || header.epoch != epoch || header.payload_size == 0 ||
-      header.payload_size % kSectorSize != 0 || header.manifest_size > kManifestSizeMax ||
+      header.payload_size % kSectorSize != 0 ||
+      header.payload_size > kStripePayloadMax || header.manifest_size > kManifestSizeMax ||
       header.record_bytes() > room) {
     return std::nullopt;
   }

@@ -9,8 +9,8 @@
 namespace cairn::kv {
 
 Task<Status> DiskSegmentLog::Read(Range range) {
-  const ShardPlace* found = table_.Find(range.stripe);
-  if (found == nullptr || found->index != range.index) co_return Status(Code::kNotFound);
+  const std::optional<ShardPlace> found = table_.Find(range.stripe);
+  if (!found || found->index != range.index) co_return Status(Code::kNotFound);
   const ShardPlace place = *found;
   if (range.offset % kSectorSize != 0 || range.into.size() % kSectorSize != 0 ||
       range.offset > place.payload_size || range.into.size() > place.payload_size - range.offset ||
@@ -33,8 +33,8 @@ Task<Status> DiskSegmentLog::Read(Range range) {
 
 Task<Status> DiskSegmentLog::ReadVerified(StripeId stripe, ShardIndex index,
                                           MutableByteSpan into) {
-  const ShardPlace* found = table_.Find(stripe);
-  if (found == nullptr || found->index != index) co_return Status(Code::kNotFound);
+  const std::optional<ShardPlace> found = table_.Find(stripe);
+  if (!found || found->index != index) co_return Status(Code::kNotFound);
   const ShardPlace place = *found;
   if (into.size() != place.payload_size) {
     co_return Status(Code::kInvalid, "the buffer is not as large as the shard");
@@ -76,8 +76,8 @@ Task<Result<Manifest>> DiskSegmentLog::ReadRecord(ShardPlace place, StripeId str
 }
 
 std::optional<ShardIndex> DiskSegmentLog::Find(StripeId stripe) const {
-  const ShardPlace* place = table_.Find(stripe);
-  if (place == nullptr) return std::nullopt;
+  const std::optional<ShardPlace> place = table_.Find(stripe);
+  if (!place) return std::nullopt;
   return place->index;
 }
 
@@ -89,8 +89,8 @@ Task<Status> DiskSegmentLog::VisitManifests(
   });
   std::sort(records.begin(), records.end());
   for (const auto& [place, stripe] : records) {
-    const ShardPlace* now = table_.Find(stripe);
-    if (now == nullptr || *now != place) continue;  // Dropped or moved meanwhile.
+    const std::optional<ShardPlace> now = table_.Find(stripe);
+    if (now != place) continue;  // Dropped or moved meanwhile.
     auto manifest = co_await ReadRecord(place, stripe, MutableByteSpan());
     if (manifest.ok()) {
       visit(manifest.value(), place.index);

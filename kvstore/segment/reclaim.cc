@@ -7,7 +7,7 @@
 namespace cairn::kv {
 
 Task<Status> DiskSegmentLog::Drop(StripeId stripe) {
-  if (const ShardPlace* place = table_.Find(stripe)) Forget(stripe, ShardPlace(*place));
+  if (const auto place = table_.Find(stripe)) Forget(stripe, *place);
   co_return Status();
 }
 
@@ -39,21 +39,21 @@ std::vector<StripeId> DiskSegmentLog::StripesIn(SegmentId segment) const {
 }
 
 Task<Status> DiskSegmentLog::Move(StripeId stripe) {
-  const ShardPlace* found = table_.Find(stripe);
-  if (found == nullptr) co_return Status(Code::kNotFound);
+  const std::optional<ShardPlace> found = table_.Find(stripe);
+  if (!found) co_return Status(Code::kNotFound);
   const ShardPlace old = *found;
   Bytes payload(old.payload_size);
   auto manifest = co_await ReadRecord(old, stripe, payload.span());
   if (!manifest.ok()) co_return manifest.status();
   auto moved = co_await AppendRecord(manifest.value(), old.index, payload.span(), Purpose::kMove);
   if (!moved.ok()) co_return moved.status();
-  const ShardPlace* now = table_.Find(stripe);
-  if (now != nullptr && *now == old) {
+  const std::optional<ShardPlace> now = table_.Find(stripe);
+  if (now == old) {
     Insert(stripe, moved.value());
     co_return Status();
   }
   // Dropped, or moved by another, meanwhile: this copy is garbage, and stays so after a crash.
-  const bool moved_by_another = now != nullptr;
+  const bool moved_by_another = now.has_value();
   NoteChange({.stripe = stripe, .place = std::nullopt, .record = NameOf(moved.value())});
   co_return moved_by_another ? Status() : Status(Code::kNotFound);
 }

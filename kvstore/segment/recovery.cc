@@ -47,6 +47,11 @@ Task<Result<Superblock>> Format(SegmentLog::Parts parts, uint64_t segment_size) 
                                          " bytes is too small: four segments of " +
                                          std::to_string(segment_size) + " bytes are the least");
   }
+  if (count > kSegmentsMax) {
+    co_return Status(Code::kInvalid,
+                     "a target of " + std::to_string(size) + " bytes needs a segment_size of " +
+                         std::to_string(AlignUp(size / kSegmentsMax + 1, kMiB)) + " or more");
+  }
   Superblock superblock;
   superblock.target = {parts.random.Next() | 1};
   superblock.segment_size = segment_size;
@@ -242,7 +247,10 @@ void DiskSegmentLog::LoadShard(const MetadataStore::Entry& entry) {
   place.payload_size = fields.Take<uint32_t>();
   place.header_sectors = fields.Take<uint16_t>();
   place.index.value = fields.Take<uint8_t>();
-  if (entry.key.size() != 17 || !fields.fits() || place.segment.value >= segments_.size()) return;
+  if (entry.key.size() != 17 || !fields.fits() || !IsPackable(place) ||
+      place.segment.value >= segments_.size()) {
+    return;
+  }
   Segment& segment = segments_[place.segment.value];
   const uint64_t offset = place.sector * kSectorSize;
   const uint64_t end = offset + place.record_bytes();
@@ -339,8 +347,8 @@ Task<Result<uint64_t>> DiskSegmentLog::TakeRecord(uint32_t number, uint64_t offs
                          .header_sectors =
                              static_cast<uint16_t>(header->header_bytes() / kSectorSize),
                          .index = header->index};
-  const ShardPlace* known = table_.Find(header->stripe);
-  if (known != nullptr && *known == place) co_return header->record_bytes();
+  const std::optional<ShardPlace> known = table_.Find(header->stripe);
+  if (known == place) co_return header->record_bytes();
   Bytes payload(header->payload_size);
   auto manifest = co_await ReadRecord(place, header->stripe, payload.span());
   if (!manifest.ok()) {
@@ -349,7 +357,7 @@ Task<Result<uint64_t>> DiskSegmentLog::TakeRecord(uint32_t number, uint64_t offs
   }
   // Dropped, or the older copy of one that was moved: whole, but garbage.
   const RecordName record{number, segment.epoch, offset};
-  if (tombstones_.contains(record) || known != nullptr) co_return header->record_bytes();
+  if (tombstones_.contains(record) || known) co_return header->record_bytes();
   table_.Set(header->stripe, place);
   segment.live += place.record_bytes();
   segment.expires_at = std::max(segment.expires_at, manifest.value().retention.expires_at);

@@ -1,63 +1,64 @@
-// Where each shard of a target lies: an open-addressing table of 40-byte entries, by stripe id.
+// Where each shard of a target lies: 24 bytes a slot, by stripe id.
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <optional>
 
 #include "kvstore/segment/segment_log.h"
-#include "kvstore/types/ids.h"
+#include "kvstore/types/stripe_table.h"
 
 namespace cairn::kv {
 
 struct ShardPlace {
   SegmentId segment;
   uint32_t sector = 0;          // Of the record, from the segment's start.
-  uint32_t payload_size = 0;
-  uint16_t header_sectors = 0;
+  uint32_t payload_size = 0;    // Whole sectors, at least one.
+  uint16_t header_sectors = 0;  // At least one.
   ShardIndex index;
   auto operator<=>(const ShardPlace&) const = default;
 
   uint64_t record_bytes() const { return header_sectors * kSectorSize + payload_size; }
 };
 
-// Linear probing with backward-shift deletion (Knuth, TAOCP 6.4, algorithm R). At most 3/4 full.
+// A ShardPlace in 64 bits.
+class PackedPlace {
+ public:
+  PackedPlace() = default;
+  // A check fails when the place does not fit: see IsPackable.
+  explicit PackedPlace(const ShardPlace& place);
+  ShardPlace Unpack() const;
+  bool occupied() const { return bits_ != 0; }
+
+ private:
+  uint64_t bits_ = 0;
+};
+
+// True for every place that the limits of types/limits.h allow: all but damaged metadata.
+bool IsPackable(const ShardPlace& place);
+
 class ShardTable {
  public:
-  ShardTable();
-
-  // Null when absent. Valid until the next change.
-  const ShardPlace* Find(StripeId stripe) const;
+  // Nothing when absent.
+  std::optional<ShardPlace> Find(StripeId stripe) const {
+    const PackedPlace* place = table_.Find(stripe);
+    return place == nullptr ? std::nullopt : std::optional(place->Unpack());
+  }
   // Adds or replaces.
-  void Set(StripeId stripe, const ShardPlace& place);
+  void Set(StripeId stripe, const ShardPlace& place) { table_.Set(stripe, PackedPlace(place)); }
   // False when it was absent.
-  bool Erase(StripeId stripe);
+  bool Erase(StripeId stripe) { return table_.Erase(stripe); }
 
-  size_t size() const { return size_; }
-  uint64_t memory_bytes() const { return slots_.capacity() * sizeof(Slot); }
+  size_t size() const { return table_.size(); }
+  uint64_t memory_bytes() const { return table_.memory_bytes(); }
 
-  // Calls visit(stripe, place) for each entry, in table order.
+  // Calls visit(stripe, place) for each entry, in an order that depends on the entries alone.
   template <typename Visit>
   void ForEach(Visit visit) const {
-    for (const Slot& slot : slots_) {
-      if (slot.used) visit(slot.stripe, slot.place);
-    }
+    table_.ForEach([&](StripeId stripe, PackedPlace place) { visit(stripe, place.Unpack()); });
   }
 
  private:
-  struct Slot {
-    StripeId stripe;
-    ShardPlace place;
-    bool used = false;
-  };
-
-  size_t Home(StripeId stripe) const { return IdHash()(stripe) & (slots_.size() - 1); }
-  size_t Next(size_t at) const { return (at + 1) & (slots_.size() - 1); }
-  // The slot that holds the stripe, or the free one where it would go.
-  size_t Locate(StripeId stripe) const;
-  void Grow();
-
-  std::vector<Slot> slots_;  // A power of two of them.
-  size_t size_ = 0;
+  StripeTable<PackedPlace> table_;
 };
 
 }  // namespace cairn::kv

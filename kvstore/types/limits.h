@@ -22,6 +22,8 @@ inline constexpr uint32_t kIndexReplicas = 3;
 inline constexpr uint64_t kSegmentSizeDefault = 64 * kMiB;
 inline constexpr uint64_t kSegmentSizeMin = 4 * kMiB;
 inline constexpr uint64_t kSegmentSizeMax = 1 * kGiB;
+// Of one target: 256 TiB of default segments.
+inline constexpr uint32_t kSegmentsMax = 1 << 22;
 inline constexpr uint64_t kManifestSizeMax = 48 * kKiB;
 inline constexpr uint32_t kScatterMax = 2048;  // Segments of memory for one block.
 inline constexpr uint32_t kLeaseSecondsMax = 600;
