@@ -102,7 +102,10 @@ Task<void> StripedStore::Classify(PutState& state, size_t begin, size_t end) {
     const BlockId id = state.put.blocks[i].id;
     const IndexClient::Answer answer = index_.Find(*run.value(), key.space, id);
     // The first writer won; but what has lost a shard is stored anew, as redundant as it should be.
-    if (answer.place != nullptr && IsWhole(answer.place->stripe->manifest)) continue;
+    if (answer.place != nullptr && IsWhole(answer.place->stripe->manifest)) {
+      index_.Touch(*answer.place->stripe);  // Whoever puts it would have used it.
+      continue;
+    }
     std::shared_ptr<Putting>& putting = putting_[{key.space, id}];
     if (putting != nullptr) {
       state.others[i] = putting;

@@ -20,6 +20,7 @@ struct StripeState {
   uint32_t position = 0;     // Of its first block in the chain: suffixes are evicted first.
   uint32_t ttl_seconds = 0;
   RetentionKind kind = RetentionKind::kRefreshed;
+  bool hit = false;  // Used since it was put. Memory only: a restart forgets it.
   auto operator<=>(const StripeState&) const = default;
 };
 

@@ -95,6 +95,7 @@ void IndexReplica::Touch(StripeId stripe, uint32_t now_seconds, UnixMillis expir
   const auto found = stripes_.find(stripe);
   if (found == stripes_.end()) return;
   StripeState& state = found->second;
+  state.hit = true;
   if (state.last_access >= now_seconds && state.expires_at >= expires_at) return;
   state.last_access = std::max(state.last_access, now_seconds);
   state.expires_at = std::max(state.expires_at, expires_at);

@@ -67,6 +67,7 @@ std::optional<StripeState> FindState(const LocalTargets& targets, StripeId strip
     }
     best->expires_at = std::max(best->expires_at, state->expires_at);
     best->last_access = std::max(best->last_access, state->last_access);
+    best->hit = best->hit || state->hit;
   }
   return best;
 }

@@ -173,6 +173,11 @@ TEST(StripedStore, NothingExpiredIsServed) {
   EXPECT_EQ(store.Lookup(chain).blocks, 1u);  // Refreshes.
   store.clock().Advance(9'000);
   EXPECT_THAT(store.Get(chain, 0), IsOk());  // Refreshes, too.
+  store.clock().Advance(9'000);
+  EXPECT_THAT(store.Put(chain), Each(IsOk()));  // As does a put of what is there.
+  EXPECT_EQ(store.stats().puts_stored, 1u);
+  store.clock().Advance(9'999);
+  EXPECT_EQ(store.Lookup(chain).blocks, 1u);
   store.clock().Advance(10'000);
   EXPECT_THAT(store.Get(chain, 0), HasCode(Code::kNotFound));
   EXPECT_EQ(store.Lookup(chain).miss, MissReason::kExpired);

@@ -106,7 +106,9 @@ TEST(IndexReplica, StatesSurviveARestart) {
 TEST(IndexReplica, ATouchNeverLowers) {
   Replica replica;
   EXPECT_THAT(replica.Publish(StripeOf(1, 10)), IsOk());
+  EXPECT_FALSE(replica->Find(StripeId{{3, 10}})->hit);
   replica->Touch(StripeId{{3, 10}}, 50, {1});
+  EXPECT_TRUE(replica->Find(StripeId{{3, 10}})->hit);
   EXPECT_EQ(replica->Find(StripeId{{3, 10}})->last_access, 100u);
   EXPECT_EQ(replica->Find(StripeId{{3, 10}})->expires_at.value, 500);
   EXPECT_FALSE(replica->has_touched());
