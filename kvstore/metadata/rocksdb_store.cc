@@ -3,13 +3,20 @@
 
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 #include <rocksdb/write_buffer_manager.h>
 
+#include <cstdarg>
+#include <memory>
+#include <shared_mutex>
 #include <utility>
+
+#include "kvstore/async/event.h"
+#include "kvstore/async/semaphore.h"
 
 namespace cairn::kv {
 
@@ -36,67 +43,13 @@ Status ToStatus(const rocksdb::Status& status) {
   return Status(Code::kUnavailable, status.ToString());
 }
 
-class RocksDbStore final : public MetadataStore {
+// RocksDB's own log file would be one more that must not fail: on a full disk its next line aborts
+// the process. What goes wrong comes back as a status anyway.
+class NoInfoLog final : public rocksdb::Logger {
  public:
-  RocksDbStore(std::unique_ptr<rocksdb::DB> db, Workers& workers)
-      : db_(std::move(db)), workers_(workers) {}
-
-  Task<Status> Write(MetadataBatch batch) override {
-    rocksdb::Status outcome;
-    co_await workers_.Run([&] {
-      rocksdb::WriteBatch changes;
-      for (const MetadataBatch::Change& change : batch.changes) {
-        // Neither can fail on a batch in memory.
-        (void)(change.is_delete ? changes.Delete(change.key)
-                                : changes.Put(change.key, change.value));
-      }
-      outcome = db_->Write(rocksdb::WriteOptions(), &changes);
-    });
-    co_return ToStatus(outcome);
-  }
-
-  Task<Result<std::string>> Get(std::string key) override {
-    rocksdb::Status outcome;
-    std::string value;
-    co_await workers_.Run([&] { outcome = db_->Get(rocksdb::ReadOptions(), key, &value); });
-    if (!outcome.ok()) co_return ToStatus(outcome);
-    co_return value;
-  }
-
-  Task<Result<std::vector<Entry>>> Scan(std::string prefix, std::string after,
-                                        size_t limit) override {
-    rocksdb::Status outcome;
-    std::vector<Entry> entries;
-    co_await workers_.Run([&] {
-      const std::unique_ptr<rocksdb::Iterator> at(db_->NewIterator(rocksdb::ReadOptions()));
-      at->Seek(after < prefix ? prefix : after);
-      if (at->Valid() && at->key() == after) at->Next();
-      for (; at->Valid() && at->key().starts_with(prefix) && entries.size() < limit; at->Next()) {
-        entries.push_back({at->key().ToString(), at->value().ToString()});
-      }
-      outcome = at->status();
-    });
-    if (!outcome.ok()) co_return ToStatus(outcome);
-    co_return entries;
-  }
-
-  Task<Status> Sync() override {
-    rocksdb::Status outcome;
-    co_await workers_.Run([&] { outcome = db_->SyncWAL(); });
-    co_return ToStatus(outcome);
-  }
-
-  uint64_t memory_bytes() const override {
-    uint64_t memtables = 0;
-    uint64_t readers = 0;
-    db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &memtables);
-    db_->GetIntProperty(rocksdb::DB::Properties::kEstimateTableReadersMem, &readers);
-    return memtables + readers;
-  }
-
- private:
-  const std::unique_ptr<rocksdb::DB> db_;
-  Workers& workers_;
+  NoInfoLog() : Logger(rocksdb::InfoLogLevel::FATAL_LEVEL) {}
+  using rocksdb::Logger::Logv;
+  void Logv(const char*, va_list) override {}
 };
 
 rocksdb::Options OptionsFor(const RocksDbMemory::Parts& memory) {
@@ -112,30 +65,158 @@ rocksdb::Options OptionsFor(const RocksDbMemory::Parts& memory) {
   options.write_buffer_size = 4 << 20;
   options.max_open_files = 64;
   options.max_background_jobs = 2;
-  options.keep_log_file_num = 2;
-  options.max_log_file_size = 1 << 20;
   options.paranoid_checks = true;
+  options.info_log = std::make_shared<NoInfoLog>();
   return options;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<MetadataStore>> OpenRocksDbStore(const std::string& path, Workers& workers,
-                                                        const RocksDbMemory& memory) {
+Result<std::unique_ptr<rocksdb::DB>> OpenDatabase(const std::string& path,
+                                                  const RocksDbMemory& memory) {
   rocksdb::DB* opened = nullptr;
   const rocksdb::Status status = rocksdb::DB::Open(OptionsFor(memory.parts()), path, &opened);
-  if (!status.ok()) {
-    const std::string words = path + ": " + status.ToString();
-    if (words.find("lock ") != std::string::npos) {
-      return Status(Code::kConflict, path + " is in use by another process");
-    }
-    // A database that lacks files says so in several ways; all of them mean: rebuild it.
-    const bool damaged =
-        status.IsCorruption() || status.IsInvalidArgument() || status.IsPathNotFound();
-    return Status(damaged ? Code::kCorrupt : Code::kUnavailable, words);
+  if (status.ok()) return std::unique_ptr<rocksdb::DB>(opened);
+  const std::string words = path + ": " + status.ToString();
+  if (words.find("lock ") != std::string::npos) {
+    return Status(Code::kConflict, path + " is in use by another process");
   }
+  if (status.IsNoSpace()) return Status(Code::kNoSpace, words);
+  // A database that lacks files says so in several ways; all of them mean: rebuild it.
+  const bool damaged =
+      status.IsCorruption() || status.IsInvalidArgument() || status.IsPathNotFound();
+  return Status(damaged ? Code::kCorrupt : Code::kUnavailable, words);
+}
+
+// Changes go to RocksDB one group at a time: what is asked for while a group is on its way makes up
+// the next. So batches keep their order, many syncs cost one, and nothing touches a write-ahead log
+// after a failure: RocksDB may abort then. A database that has failed is opened anew by the next
+// group, which replays its log; as long as that fails, so does every change.
+class RocksDbStore final : public MetadataStore {
+ public:
+  RocksDbStore(std::unique_ptr<rocksdb::DB> db, std::string path, Loop& loop, Workers& workers,
+               const RocksDbMemory& memory)
+      : path_(std::move(path)),
+        loop_(loop),
+        workers_(workers),
+        memory_(memory),
+        one_group_(loop, 1),
+        db_(std::move(db)) {}
+
+  Task<Status> Write(MetadataBatch batch) override { return Join(std::move(batch), false); }
+  Task<Status> Sync() override { return Join(MetadataBatch(), true); }
+
+  Task<Result<std::string>> Get(std::string key) override {
+    rocksdb::Status outcome = rocksdb::Status::Aborted(kClosed);
+    std::string value;
+    co_await workers_.Run([&] {
+      const std::shared_lock lock(mutex_);
+      if (db_ != nullptr) outcome = db_->Get(rocksdb::ReadOptions(), key, &value);
+    });
+    if (!outcome.ok()) co_return ToStatus(outcome);
+    co_return value;
+  }
+
+  Task<Result<std::vector<Entry>>> Scan(std::string prefix, std::string after,
+                                        size_t limit) override {
+    rocksdb::Status outcome = rocksdb::Status::Aborted(kClosed);
+    std::vector<Entry> entries;
+    co_await workers_.Run([&] {
+      const std::shared_lock lock(mutex_);
+      if (db_ != nullptr) outcome = ScanInto(entries, prefix, after, limit);
+    });
+    if (!outcome.ok()) co_return ToStatus(outcome);
+    co_return entries;
+  }
+
+  uint64_t memory_bytes() const override {
+    const std::shared_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock() || db_ == nullptr) return 0;
+    uint64_t memtables = 0;
+    uint64_t readers = 0;
+    db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &memtables);
+    db_->GetIntProperty(rocksdb::DB::Properties::kEstimateTableReadersMem, &readers);
+    return memtables + readers;
+  }
+
+ private:
+  static constexpr const char* kClosed = "the database failed and could not be opened again";
+
+  struct Group {
+    explicit Group(Loop& loop) : done(loop) {}
+    rocksdb::WriteBatch changes;
+    bool sync = false;
+    Status outcome;
+    Event done;
+  };
+
+  Task<Status> Join(MetadataBatch batch, bool sync) {
+    const bool first = next_ == nullptr;
+    if (first) next_ = std::make_shared<Group>(loop_);
+    const std::shared_ptr<Group> group = next_;
+    for (const MetadataBatch::Change& change : batch.changes) {
+      // Neither can fail on a batch in memory.
+      (void)(change.is_delete ? group->changes.Delete(change.key)
+                              : group->changes.Put(change.key, change.value));
+    }
+    group->sync = group->sync || sync;
+    if (first) {
+      const Semaphore::Permit permit = co_await one_group_.Acquire(1);
+      next_ = nullptr;
+      co_await workers_.Run([this, &group] { group->outcome = Apply(*group); });
+      group->done.Set();
+    } else {
+      Event& done = group->done;
+      co_await done;
+    }
+    co_return group->outcome;
+  }
+
+  // On a worker, never twice at a time.
+  Status Apply(Group& group) {
+    if (failed_) KV_RETURN_IF_ERROR(OpenAgain());
+    rocksdb::Status status;
+    if (group.changes.Count() > 0) status = db_->Write(rocksdb::WriteOptions(), &group.changes);
+    if (status.ok() && group.sync) status = db_->SyncWAL();
+    failed_ = !status.ok();
+    return ToStatus(status);
+  }
+
+  Status OpenAgain() {
+    const std::unique_lock lock(mutex_);
+    db_.reset();
+    KV_ASSIGN_OR_RETURN(db_, OpenDatabase(path_, memory_));
+    return Status();
+  }
+
+  rocksdb::Status ScanInto(std::vector<Entry>& entries, const std::string& prefix,
+                           const std::string& after, size_t limit) {
+    const std::unique_ptr<rocksdb::Iterator> at(db_->NewIterator(rocksdb::ReadOptions()));
+    at->Seek(after < prefix ? prefix : after);
+    if (at->Valid() && at->key() == after) at->Next();
+    for (; at->Valid() && at->key().starts_with(prefix) && entries.size() < limit; at->Next()) {
+      entries.push_back({at->key().ToString(), at->value().ToString()});
+    }
+    return at->status();
+  }
+
+  const std::string path_;
+  Loop& loop_;
+  Workers& workers_;
+  const RocksDbMemory& memory_;
+  Semaphore one_group_;
+  std::shared_ptr<Group> next_;  // Its first member waits for its turn. Loop thread only.
+  bool failed_ = false;          // Of the one group at a time.
+  mutable std::shared_mutex mutex_;
+  std::unique_ptr<rocksdb::DB> db_;  // Exchanged under mutex_; null after a failure to open.
+};
+
+}  // namespace
+
+Result<std::unique_ptr<MetadataStore>> OpenRocksDbStore(const std::string& path, Loop& loop,
+                                                        Workers& workers,
+                                                        const RocksDbMemory& memory) {
+  KV_ASSIGN_OR_RETURN(std::unique_ptr<rocksdb::DB> db, OpenDatabase(path, memory));
   std::unique_ptr<MetadataStore> store =
-      std::make_unique<RocksDbStore>(std::unique_ptr<rocksdb::DB>(opened), workers);
+      std::make_unique<RocksDbStore>(std::move(db), path, loop, workers, memory);
   return store;
 }
 

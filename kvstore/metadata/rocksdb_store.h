@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "kvstore/async/loop.h"
 #include "kvstore/base/result.h"
 #include "kvstore/io/workers.h"
 #include "kvstore/metadata/metadata_store.h"
@@ -26,9 +27,11 @@ class RocksDbMemory {
 
 // Opens or creates the database in folder `path`. Blocks: call it at start-up, or on a worker.
 // kConflict: another process holds it. kCorrupt: damaged; the caller may remove the folder, since
-// segments can rebuild all of it. kUnavailable: cannot be read or written.
-// `workers` and `memory` must outlive the result.
-Result<std::unique_ptr<MetadataStore>> OpenRocksDbStore(const std::string& path, Workers& workers,
+// segments can rebuild all of it. kNoSpace, kUnavailable: cannot be read or written.
+// After a failed write or sync every change fails until the database could be opened again, which
+// each tries. `loop`, `workers` and `memory` must outlive the result.
+Result<std::unique_ptr<MetadataStore>> OpenRocksDbStore(const std::string& path, Loop& loop,
+                                                        Workers& workers,
                                                         const RocksDbMemory& memory);
 
 }  // namespace cairn::kv

@@ -115,7 +115,8 @@ Result<TargetMedium> FolderMedia::OpenNow(uint32_t i) {
   const uint64_t size = Exists(i) ? 0 : options_.target_bytes;
   KV_ASSIGN_OR_RETURN(auto disk,
                       FileDisk::Open(poller_, log_, {.path = SegmentsOf(folder), .size = size}));
-  KV_ASSIGN_OR_RETURN(auto metadata, OpenRocksDbStore(IndexOf(folder), workers_, memory_));
+  KV_ASSIGN_OR_RETURN(auto metadata,
+                      OpenRocksDbStore(IndexOf(folder), poller_.loop(), workers_, memory_));
   TargetMedium medium;
   medium.disk = std::move(disk);
   medium.metadata = std::move(metadata);

@@ -5,6 +5,7 @@ Usage: faults_test.py DRIVER [unittest arguments]
 import concurrent.futures
 import os
 import random
+import resource
 import signal
 import sys
 import threading
@@ -121,6 +122,37 @@ class SharedTest(StoreTestCase):
             ends = list(pool.map(attempt, range(8)))
         self.assertEqual(ends.count("served"), 1, ends)
         self.assertEqual(sum("in use by another process" in end for end in ends), 7, ends)
+
+
+class FullTest(StoreTestCase):
+    def test_writes_that_fail_in_every_file_are_refusals_and_end(self):
+        """A limit on file sizes stands for a full disk: targets and metadata both meet it."""
+        with self.start(preexec=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN)) as store:
+            before = self.assert_puts(store, 0, 60)
+            self.assertEqual(resource.prlimit(store.pid, resource.RLIMIT_FSIZE,
+                                              (4096, resource.RLIM_INFINITY))[1],
+                             resource.RLIM_INFINITY)
+            acknowledged, refused = store.put(64, 40)
+            self.assertGreater(len(refused), 0)
+            self.assert_all_there(store, before + acknowledged)
+            resource.prlimit(store.pid, resource.RLIMIT_FSIZE,
+                             (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            after = put_until_accepted(self, store, 128)
+            self.assert_all_there(store, before + acknowledged + after)
+            self.assertEqual(store.stop(), "stopped ok")
+        with self.start() as store:
+            self.assert_all_there(store, before + acknowledged + after)
+
+
+def put_until_accepted(case, store, first, attempts=200):
+    """The store notices by itself, within the intervals of its housekeeping, that it can go on."""
+    for attempt in range(attempts):
+        acknowledged, _ = store.put(first + 32 * attempt, 20)
+        if len(acknowledged) == 20:
+            return acknowledged
+        time.sleep(0.1)
+    case.fail("the store did not recover: " + store.log()[-3000:])
+    return []
 
 
 if __name__ == "__main__":

@@ -2,10 +2,14 @@
 #include "kvstore/metadata/rocksdb_store.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
+#include "kvstore/async/gate.h"
 #include "tests/sim/memory_metadata.h"
 #include "tests/sim/sim_workers.h"
 #include "tests/support/status_matchers.h"
@@ -40,7 +44,7 @@ class MetadataStoreTest : public ::testing::TestWithParam<Which> {
       store_ = twin_.Open();
       return;
     }
-    auto opened = OpenRocksDbStore(folder_, workers_, memory_);
+    auto opened = OpenRocksDbStore(folder_, loop_, workers_, memory_);
     ASSERT_THAT(opened, IsOk());
     store_ = std::move(opened).value();
   }
@@ -119,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(, MetadataStoreTest, ::testing::Values(Which::kRocksDb,
 class RocksDbStoreTest : public MetadataStoreTest {};
 
 TEST_P(RocksDbStoreTest, ASecondOpenerIsToldWhoIsInTheWay) {
-  auto second = OpenRocksDbStore(folder_, workers_, memory_);
+  auto second = OpenRocksDbStore(folder_, loop_, workers_, memory_);
   EXPECT_THAT(second, HasCode(Code::kConflict));
   EXPECT_NE(second.status().message().find(folder_), std::string::npos);
 }
@@ -132,10 +136,10 @@ TEST_P(RocksDbStoreTest, DamagedFilesAreCorruptAndARemovedFolderStartsAnew) {
     if (file.path().filename().string().rfind("MANIFEST", 0) != 0) continue;
     std::ofstream(file.path(), std::ios::binary | std::ios::trunc) << "not a manifest";
   }
-  EXPECT_THAT(OpenRocksDbStore(folder_, workers_, memory_), HasCode(Code::kCorrupt));
+  EXPECT_THAT(OpenRocksDbStore(folder_, loop_, workers_, memory_), HasCode(Code::kCorrupt));
   std::filesystem::remove(folder_ + "/CURRENT");
   std::ofstream(folder_ + "/CURRENT") << "MANIFEST-000999\n";
-  EXPECT_THAT(OpenRocksDbStore(folder_, workers_, memory_), HasCode(Code::kCorrupt));
+  EXPECT_THAT(OpenRocksDbStore(folder_, loop_, workers_, memory_), HasCode(Code::kCorrupt));
   std::filesystem::remove_all(folder_);
   Open();
   EXPECT_EQ(Get("k1"), "not found");
@@ -143,9 +147,69 @@ TEST_P(RocksDbStoreTest, DamagedFilesAreCorruptAndARemovedFolderStartsAnew) {
 
 TEST_P(RocksDbStoreTest, AFolderThatCannotBeMadeIsUnavailable) {
   std::ofstream(folder_ + ".file") << "in the way";
-  const auto opened = OpenRocksDbStore(folder_ + ".file/db", workers_, memory_);
+  const auto opened = OpenRocksDbStore(folder_ + ".file/db", loop_, workers_, memory_);
   EXPECT_THAT(opened, HasCode(Code::kUnavailable));
   std::filesystem::remove(folder_ + ".file");
+}
+
+// Files may not grow beyond `bytes` while it lives, as on a full disk.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit now{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &now);
+  }
+  ~FileSizeLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_;
+};
+
+TEST_P(RocksDbStoreTest, AfterAFailureItIsOpenedAnewAndNothingIsLost) {
+  const std::string value(1000, 'v');
+  int written = 0;
+  for (; written < 50; ++written) ASSERT_THAT(Put(std::to_string(written), value), IsOk());
+  {
+    const FileSizeLimit limit(60'000);
+    for (; Put(std::to_string(written), value).ok(); ++written) ASSERT_LT(written, 100);
+    // Neither a sync nor another write touches the log that has failed; no new one can be made.
+    const FileSizeLimit nothing(10);
+    EXPECT_FALSE(clock_.Await(store_->Sync()).ok());
+    EXPECT_FALSE(Put("later", value).ok());
+    EXPECT_FALSE(clock_.Await(store_->Sync()).ok());
+  }
+  EXPECT_THAT(clock_.Await(store_->Sync()), IsOk());
+  ASSERT_THAT(Put("at last", value), IsOk());
+  for (int restart = 0; restart < 2; ++restart) {
+    for (int i = 0; i < written; ++i) EXPECT_EQ(Get(std::to_string(i)), value) << i;
+    EXPECT_EQ(Get("at last"), value);
+    Open();
+  }
+}
+
+Task<void> PutAs(MetadataStore& store, int n, std::vector<int>& done) {
+  MetadataBatch batch;
+  batch.Put("same", std::to_string(n));
+  batch.Put(std::to_string(n), "v");
+  const Status written = co_await store.Write(std::move(batch));
+  EXPECT_THAT(written, IsOk());
+  if (n % 7 == 0) {
+    const Status synced = co_await store.Sync();
+    EXPECT_THAT(synced, IsOk());
+  }
+  done.push_back(n);
+}
+
+TEST_P(MetadataStoreTest, ManyAtOnceTakeEffectInTheOrderOfTheCalls) {
+  std::vector<int> done;
+  Gate gate(loop_);
+  for (int n = 0; n < 200; ++n) gate.Hold(PutAs(*store_, n, done));
+  clock_.Await(gate.Close());
+  EXPECT_EQ(done.size(), 200u);
+  EXPECT_EQ(Get("same"), "199");
+  for (int n = 0; n < 200; ++n) EXPECT_EQ(Get(std::to_string(n)), "v");
 }
 
 INSTANTIATE_TEST_SUITE_P(, RocksDbStoreTest, ::testing::Values(Which::kRocksDb),
