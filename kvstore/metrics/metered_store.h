@@ -11,8 +11,9 @@
 
 namespace cairn::kv {
 
-enum class StoreVerb : uint8_t { kAttach, kLookup, kLookupEach, kRenew, kRelease, kGet, kPut, kTouch,
-                                 kDelete };
+enum class StoreVerb : uint8_t {
+  kAttach, kLookup, kLookupEach, kRenew, kRelease, kGet, kPut, kTouch, kDelete
+};
 inline constexpr size_t kStoreVerbs = 9;
 std::string_view VerbName(StoreVerb verb);  // "lookup_each"
 

@@ -59,7 +59,8 @@ Status CheckOptions(const EmbeddedOptions& options) {
 // What lives on the store's thread.
 class EmbeddedNode::Core {
  public:
-  Core(EmbeddedOptions options, Log& log) : options_(std::move(options)), log_(log), thread_(1) {}
+  Core(EmbeddedOptions options, Log& log, EmbeddedService* service)
+      : options_(std::move(options)), log_(log), service_(service), thread_(1) {}
 
   Status Start() {
     Handover<Status> opened;
@@ -87,16 +88,34 @@ class EmbeddedNode::Core {
   // The whole life of the store, on its thread.
   void Serve(Handover<Status>& opened) {
     Status status = Open();
+    if (status.ok()) status = StartService();
     const bool serving = status.ok();
-    opened.Give(std::move(status));
-    if (!serving) return Close();
+    if (!serving) {
+      Close();
+      opened.Give(std::move(status));
+      return;
+    }
+    opened.Give(Status());
     poller_->Run(stop_);
-    poller_->Await(client_->Stop());
-    Status ended = poller_->Await(node_->Stop());
-    loop_.RunReady();
+    if (service_ != nullptr) poller_->Await(service_->Stop());
+    Status ended = StopStore();
     // The client stays, for calls that come too late.
     Close();
     ended_.Give(std::move(ended));
+  }
+
+  Status StartService() {
+    if (service_ == nullptr) return Status();
+    Status started = service_->Start({.poller = *poller_, .clock = *clock_, .node = *node_});
+    if (!started.ok()) (void)StopStore();
+    return started;
+  }
+
+  Status StopStore() {
+    poller_->Await(client_->Stop());
+    Status stopped = poller_->Await(node_->Stop());
+    loop_.RunReady();
+    return stopped;
   }
 
   Status Open() {
@@ -142,6 +161,7 @@ class EmbeddedNode::Core {
 
   const EmbeddedOptions options_;
   Log& log_;
+  EmbeddedService* const service_;
   std::atomic<bool> stop_{false};
   bool stopped_ = false;
   Handover<Status> ended_;
@@ -162,8 +182,9 @@ EmbeddedNode::EmbeddedNode(std::unique_ptr<Core> core) : core_(std::move(core)) 
 
 EmbeddedNode::~EmbeddedNode() { (void)Stop(); }
 
-Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::Start(EmbeddedOptions options, Log& log) {
-  auto core = std::make_unique<Core>(std::move(options), log);
+Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::Start(EmbeddedOptions options, Log& log,
+                                                          EmbeddedService* service) {
+  auto core = std::make_unique<Core>(std::move(options), log, service);
   KV_RETURN_IF_ERROR(core->Start());
   return std::unique_ptr<EmbeddedNode>(new EmbeddedNode(std::move(core)));
 }

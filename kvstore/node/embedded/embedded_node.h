@@ -28,12 +28,29 @@ struct EmbeddedOptions {
   NodeOptions node;  // segment_size: 0 chooses by target_bytes.
 };
 
+// What runs on the store's thread beside the store: a server for other processes, a meter.
+class EmbeddedService {
+ public:
+  struct Parts {
+    Poller& poller;
+    Clock& clock;
+    Node& node;
+  };
+  virtual ~EmbeddedService() = default;
+  // On the store's thread, once the store serves; a failure fails EmbeddedNode::Start.
+  virtual Status Start(const Parts& parts) = 0;
+  // On the store's thread, once, if Start went well: afterwards `parts` is gone.
+  virtual Task<void> Stop() = 0;
+};
+
 class EmbeddedNode {
  public:
   // Opens or creates everything and returns when the store serves. `log` must outlive the result.
   // kConflict: the folder is in use, or of another version. kNoSpace: no room for the targets.
   // kInvalid: not writable, or options that make no sense. The message is for people.
-  static Result<std::unique_ptr<EmbeddedNode>> Start(EmbeddedOptions options, Log& log);
+  // `service` must outlive the result, too; null: none.
+  static Result<std::unique_ptr<EmbeddedNode>> Start(EmbeddedOptions options, Log& log,
+                                                     EmbeddedService* service = nullptr);
   // Stops it, if Stop was not called.
   ~EmbeddedNode();
 

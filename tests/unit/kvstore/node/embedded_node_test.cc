@@ -8,6 +8,7 @@
 #include <fstream>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "kvstore/base/random.h"
@@ -174,6 +175,64 @@ TEST_F(EmbeddedNodeTest, MoreThanTheFileSystemHasIsRefusedWithNumbers) {
 TEST_F(EmbeddedNodeTest, ConfiguredNonsenseIsRefused) {
   options_.target_bytes = 1000;
   EXPECT_THAT(Start(), HasCode(Code::kInvalid));
+}
+
+// Puts a block through the node when it starts, and reads it back when it stops.
+class BlockService final : public EmbeddedService {
+ public:
+  explicit BlockService(Status outcome) : outcome_(std::move(outcome)) {}
+
+  Status Start(const Parts& parts) override {
+    parts_.emplace(parts);
+    KV_ASSIGN_OR_RETURN(space_, parts.poller.Await(parts.node.store().Attach(
+                                    {.name = "service", .fingerprint = "f"})));
+    bytes_.assign(5000, 7);
+    ChainPut put{.space = space_, .chain = {BlockId{{1, 1}}}};
+    put.blocks.push_back({BlockId{{1, 1}}, bytes_});
+    for (const Status& stored : parts.poller.Await(parts.node.store().Put(std::move(put)))) {
+      KV_RETURN_IF_ERROR(stored);
+    }
+    return outcome_;
+  }
+
+  Task<void> Stop() override {
+    ++stops_;
+    std::vector<uint8_t> room(5000);
+    std::vector<BlockRead> reads;
+    reads.push_back({BlockId{{1, 1}}, room});
+    std::vector<BlockId> chain = {BlockId{{1, 1}}};
+    const auto results =
+        co_await parts_->node.store().Get(space_, std::move(chain), std::move(reads), kNever);
+    read_back_ = results[0].status.ok() && room == bytes_;
+  }
+
+  int stops() const { return stops_; }
+  bool read_back() const { return read_back_; }
+
+ private:
+  const Status outcome_;
+  std::optional<Parts> parts_;
+  NamespaceId space_;
+  std::vector<uint8_t> bytes_;
+  int stops_ = 0;
+  bool read_back_ = false;
+};
+
+TEST_F(EmbeddedNodeTest, AServiceLivesWhileTheStoreServes) {
+  BlockService service{Status()};
+  auto node = EmbeddedNode::Start(options_, log_, &service);
+  ASSERT_THAT(node, IsOk());
+  EXPECT_EQ(service.stops(), 0);
+  EXPECT_THAT(node.value()->Stop(), IsOk());
+  EXPECT_EQ(service.stops(), 1);
+  EXPECT_TRUE(service.read_back());
+}
+
+TEST_F(EmbeddedNodeTest, AServiceThatDoesNotStartEndsTheStore) {
+  BlockService service{Status(Code::kConflict, "the socket is taken")};
+  EXPECT_THAT(EmbeddedNode::Start(options_, log_, &service), HasCode(Code::kConflict));
+  EXPECT_EQ(service.stops(), 0);
+  EXPECT_THAT(Start(), IsOk());  // The folder is free again.
 }
 
 }  // namespace
