@@ -37,9 +37,13 @@ class IndexClient::Judge {
   MissReason verdict_ = MissReason::kNone;
 };
 
-IndexClient::IndexClient(Clock& clock, TargetSet& targets, StoreStats& stats,
-                         uint64_t cache_bytes_max)
-    : clock_(clock), targets_(targets), stats_(stats), cache_(cache_bytes_max), gone_(kGoneSlots) {}
+IndexClient::IndexClient(Parts parts, uint64_t cache_bytes_max)
+    : clock_(parts.clock),
+      targets_(parts.targets),
+      stats_(parts.stats),
+      leases_(parts.leases),
+      cache_(cache_bytes_max),
+      gone_(kGoneSlots) {}
 
 Task<Status> IndexClient::Publish(IndexedStripe stripe, Durability durability) {
   const Manifest& manifest = stripe.manifest;
@@ -71,10 +75,11 @@ Task<Status> IndexClient::Publish(IndexedStripe stripe, Durability durability) {
   const RunKey key{manifest.space, manifest.run};
   if (acknowledged < needed) {
     const StripeName name{key.space, key.run, manifest.stripe};
-    co_await Remove(name, MissReason::kAbsent);
+    (void)co_await Remove(name, MissReason::kAbsent);
     co_return failure;
   }
   NoteChange(key);
+  ForgetGone(manifest);
   cache_.Add(key, std::move(stripe));
   co_return Status();
 }
@@ -144,10 +149,14 @@ MissReason IndexClient::WhyNot(const KnownStripe& stripe) const {
 }
 
 MissReason IndexClient::WhyNot(const KnownStripe& stripe, UnixMillis now) const {
-  if (stripe.gone) return MissReason::kEvicted;
+  const bool is_gone = stripe.gone || (!removing_.empty() &&
+                                       removing_.contains(stripe.manifest.stripe));
+  if (is_gone) return WhyGone(stripe.manifest);
   if (now >= stripe.expires_at) return MissReason::kExpired;
   if (targets_.ShardsAtHand(stripe.manifest) < stripe.manifest.data_shards) {
-    return MissReason::kUnavailable;
+    // It may also be a copy of what was removed since.
+    const Gone* gone = FindGone(stripe.manifest.space, stripe.manifest.blocks.front().id);
+    return gone == nullptr ? MissReason::kUnavailable : gone->reason;
   }
   return MissReason::kNone;
 }
@@ -180,9 +189,7 @@ std::vector<IndexClient::Answer> IndexClient::FindPrefix(const KnownRun& run,
 
 MissReason IndexClient::WhyUnknown(const KnownRun& run, const NamespaceId& space,
                                    BlockId id) const {
-  const uint64_t fingerprint = Fingerprint(space, id);
-  const Gone& gone = gone_[fingerprint % kGoneSlots];
-  if (gone.reason != MissReason::kNone && gone.fingerprint == fingerprint) return gone.reason;
+  if (const Gone* gone = FindGone(space, id)) return gone->reason;
   // Too few replicas answered to be sure.
   return run.complete ? MissReason::kAbsent : MissReason::kUnavailable;
 }
@@ -202,14 +209,20 @@ void IndexClient::Touch(KnownStripe& stripe) {
   }
 }
 
-Task<void> IndexClient::Remove(StripeName name, MissReason reason) {
+bool IndexClient::IsHeld(StripeId stripe) const { return leases_.IsLeased(stripe, clock_.Now()); }
+
+Task<bool> IndexClient::Remove(StripeName name, MissReason reason) {
   const RunKey key{name.space, name.run};
   if (reason != MissReason::kAbsent) {
     // For the reason of later misses; without the run at hand the misses are just kAbsent.
     const std::vector<BlockId> any;
     auto run = co_await Load(key, any);
+    // From here until the cache calls it gone nothing is awaited: no lookup comes between.
+    if (reason == MissReason::kEvicted && IsHeld(name.stripe)) co_return false;
     if (run.ok()) RememberGone(*run.value(), name, reason);
   }
+  leases_.Forget(name.stripe);
+  const bool is_first = removing_.emplace(name.stripe, reason).second;
   NoteChange(key);
   cache_.Remove(key, name.stripe);
   std::vector<Task<Status>> calls;
@@ -224,6 +237,8 @@ Task<void> IndexClient::Remove(StripeName name, MissReason reason) {
   calls.clear();
   for (TargetPort* port : targets_.ports()) calls.push_back(port->Drop(name.stripe));
   for (Task<Status>& call : calls) (void)co_await call;  // Reclaim finds what stays behind.
+  if (!is_first) co_return true;  // Another call does the same; it counts.
+  removing_.erase(name.stripe);
   switch (reason) {
     case MissReason::kEvicted:
       ++stats_.evicted_stripes;
@@ -234,6 +249,7 @@ Task<void> IndexClient::Remove(StripeName name, MissReason reason) {
     default:
       break;
   }
+  co_return true;
 }
 
 void IndexClient::NoteChange(const RunKey& key) {
@@ -241,16 +257,35 @@ void IndexClient::NoteChange(const RunKey& key) {
   if (found != loading_.end()) ++found->second.changes;
 }
 
-IndexClient::Gone& IndexClient::GoneSlot(const NamespaceId& space, BlockId id) {
-  return gone_[Fingerprint(space, id) % kGoneSlots];
+const IndexClient::Gone* IndexClient::FindGone(const NamespaceId& space, BlockId id) const {
+  const uint64_t fingerprint = Fingerprint(space, id);
+  const Gone& gone = gone_[fingerprint % kGoneSlots];
+  const bool found = gone.reason != MissReason::kNone && gone.fingerprint == fingerprint;
+  return found ? &gone : nullptr;
+}
+
+MissReason IndexClient::WhyGone(const Manifest& manifest) const {
+  const auto removing = removing_.find(manifest.stripe);
+  if (removing != removing_.end()) return removing->second;
+  const Gone* gone = FindGone(manifest.space, manifest.blocks.front().id);
+  return gone == nullptr ? MissReason::kAbsent : gone->reason;
 }
 
 void IndexClient::RememberGone(const KnownRun& run, StripeName name, MissReason reason) {
   for (const KnownStripePtr& known : run.stripes()) {
     if (known->manifest.stripe != name.stripe) continue;
     for (const ManifestBlock& block : known->manifest.blocks) {
-      GoneSlot(name.space, block.id) = {Fingerprint(name.space, block.id), reason};
+      const uint64_t fingerprint = Fingerprint(name.space, block.id);
+      gone_[fingerprint % kGoneSlots] = {fingerprint, reason};
     }
+  }
+}
+
+void IndexClient::ForgetGone(const Manifest& manifest) {
+  for (const ManifestBlock& block : manifest.blocks) {
+    const uint64_t fingerprint = Fingerprint(manifest.space, block.id);
+    Gone& gone = gone_[fingerprint % kGoneSlots];
+    if (gone.fingerprint == fingerprint) gone = {};
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kvstore/base/log.h"
+#include "kvstore/client/lease_table.h"
 #include "kvstore/client/run_cache.h"
 #include "kvstore/client/store_stats.h"
 #include "kvstore/client/target_set.h"
@@ -17,7 +18,13 @@ namespace cairn::kv {
 // Loop thread only. Everything passed in must outlive it.
 class IndexClient {
  public:
-  IndexClient(Clock& clock, TargetSet& targets, StoreStats& stats, uint64_t cache_bytes_max);
+  struct Parts {
+    Clock& clock;
+    TargetSet& targets;
+    StoreStats& stats;
+    LeaseTable& leases;
+  };
+  IndexClient(Parts parts, uint64_t cache_bytes_max);
 
   // Files the stripe with the replicas of its run: ok once 2 of them have it (or all, where there
   // are fewer targets). On failure it is withdrawn again as far as possible.
@@ -45,8 +52,12 @@ class IndexClient {
   void Touch(KnownStripe& stripe);
 
   // Takes the stripe out of every replica, then its shards off every target, and remembers why.
-  // Reads in flight end with exact bytes or a miss.
-  Task<void> Remove(StripeName name, MissReason reason);
+  // Reads in flight end with exact bytes or a miss. False: nothing was done, because the reason is
+  // kEvicted and the stripe is leased.
+  Task<bool> Remove(StripeName name, MissReason reason);
+
+  // True while the stripe must not be evicted. Expiry and deletion go ahead all the same.
+  bool IsHeld(StripeId stripe) const;
 
   // Called in each Remove, once no lookup shows the stripe any more.
   void set_on_removed(std::function<void(StripeId)> on_removed) {
@@ -76,15 +87,21 @@ class IndexClient {
   bool AllUsable(const KnownRun& run, std::span<const BlockId> wanted) const;
   MissReason WhyNot(const KnownStripe& stripe, UnixMillis now) const;
   MissReason WhyUnknown(const KnownRun& run, const NamespaceId& space, BlockId id) const;
+  // What is being removed, or was while somebody still had it at hand.
+  MissReason WhyGone(const Manifest& manifest) const;
   void NoteChange(const RunKey& key);
-  Gone& GoneSlot(const NamespaceId& space, BlockId id);
+  // Null when nothing is remembered of the block.
+  const Gone* FindGone(const NamespaceId& space, BlockId id) const;
   void RememberGone(const KnownRun& run, StripeName name, MissReason reason);
+  void ForgetGone(const Manifest& manifest);
 
   Clock& clock_;
   TargetSet& targets_;
   StoreStats& stats_;
+  LeaseTable& leases_;
   RunCache cache_;
   std::map<RunKey, Loading> loading_;
+  std::map<StripeId, MissReason> removing_;
   std::vector<Gone> gone_;  // A bounded memory of what was evicted or expired, by fingerprint.
   bool settled_ = true;
   std::function<void(StripeId)> on_removed_;

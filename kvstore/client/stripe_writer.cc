@@ -183,7 +183,7 @@ Task<Status> StripeWriter::Commit(const StripeOrder& order, const Manifest& mani
     }
   }
   const StripeName name{manifest.space, manifest.run, manifest.stripe};
-  co_await parts_.index.Remove(name, MissReason::kAbsent);
+  (void)co_await parts_.index.Remove(name, MissReason::kAbsent);
   ++parts_.stats.dropped_stripes;
   co_return stored;
 }

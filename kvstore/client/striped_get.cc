@@ -109,7 +109,7 @@ Task<Status> StripedStore::DropDamaged(KnownStripePtr stripe) {
     stripe->gone = true;
     ++stats_.dropped_stripes;
     parts_.log.Warning(manifest.stripe.ToHex().insert(0, "damaged beyond parity, dropped: "));
-    co_await index_.Remove(name, MissReason::kUnavailable);
+    (void)co_await index_.Remove(name, MissReason::kUnavailable);
   }
   co_return Status(Code::kUnavailable, "damaged beyond parity");
 }

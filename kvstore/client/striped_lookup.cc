@@ -1,7 +1,8 @@
-// Lookups: run by run, one read of the index each; hits refresh what they find.
+// Lookups: run by run, one read of the index each; hits refresh what they find, and may lease it.
 #include <algorithm>
 #include <deque>
 #include <span>
+#include <utility>
 
 #include "kvstore/client/striped_store.h"
 
@@ -11,6 +12,30 @@ namespace {
 // Runs of one chain that are loaded side by side.
 constexpr size_t kRunLoadsMax = 8;
 
+Status CheckOrder(const LeaseOrder& order) {
+  if (order.duration.value >= 0 && order.duration <= Seconds(kLeaseSecondsMax)) return Status();
+  return Status(Code::kInvalid, "a lease lasts at most " + std::to_string(kLeaseSecondsMax) +
+                                    " seconds: renew it instead");
+}
+
+}  // namespace
+
+struct StripedStore::Found {
+  ChainHit hit;
+  struct Part {
+    KnownStripePtr stripe;
+    uint32_t first = 0;  // The first block of the chain that was found in it.
+  };
+  std::vector<Part> parts;  // One for neighbours in the same stripe.
+  std::vector<KnownStripePtr> Stripes() const {
+    std::vector<KnownStripePtr> stripes;
+    for (const Part& part : parts) stripes.push_back(part.stripe);
+    return stripes;
+  }
+};
+
+namespace {
+
 struct RunLoad {
   std::span<const BlockId> wanted;
   Task<Result<KnownRunPtr>> run;
@@ -19,11 +44,13 @@ struct RunLoad {
 }  // namespace
 
 Task<Result<ChainHit>> StripedStore::Lookup(NamespaceId space, std::vector<BlockId> chain,
-                                            LeaseOrder /*lease*/) {
+                                            LeaseOrder lease) {
   const SpaceRecord* known = FindSpace(space);
   if (known == nullptr) co_return Status(Code::kInvalid, "unknown namespace: attach first");
+  KV_CO_RETURN_IF_ERROR(CheckOrder(lease));
   const SpaceRecord record = *known;
-  ChainHit hit;
+  Found found;
+  ChainHit& hit = found.hit;
   ++stats_.lookups;
   stats_.lookup_blocks += chain.size();
   // Runs are loaded side by side, more of them as the hit grows, and none once one has missed.
@@ -44,71 +71,159 @@ Task<Result<ChainHit>> StripedStore::Lookup(NamespaceId space, std::vector<Block
     const auto run = co_await task;
     if (hit.miss != MissReason::kNone) continue;  // It was on its way already.
     if (run.ok()) {
-      AddRun(*run.value(), record, load.wanted, hit);
+      AddRun(*run.value(), record, load.wanted, found);
     } else {
       hit.miss = MissReason::kUnavailable;
     }
     window = std::min(window * 2, kRunLoadsMax);
   }
+  // From here on nothing is awaited: what is leased is there.
+  CutGone(found);
   stats_.lookup_hits += hit.blocks;
   if (hit.miss != MissReason::kNone) ++stats_.misses[static_cast<size_t>(hit.miss)];
   uint64_t bytes = 0;
   for (const uint32_t size : hit.sizes) bytes += size;
   hit.load_estimate = LoadEstimate(bytes);
-  co_return hit;
+  if (lease.duration.value > 0) {
+    hit.lease = Lease(found.Stripes(), lease);
+    hit.lease_for = leases_.Left(hit.lease, parts_.clock.Now());
+  }
+  co_return std::move(hit);
 }
 
 void StripedStore::AddRun(const KnownRun& run, const SpaceRecord& space,
-                          std::span<const BlockId> wanted, ChainHit& hit) {
+                          std::span<const BlockId> wanted, Found& found) {
+  ChainHit& hit = found.hit;
   for (const IndexClient::Answer& answer : index_.FindPrefix(run, space.id, wanted)) {
     if (answer.place == nullptr) {
       hit.miss = answer.reason;
       return;
     }
-    KnownStripe& stripe = *answer.place->stripe;
-    index_.Touch(stripe);
+    const KnownStripePtr& stripe = answer.place->stripe;
+    if (found.parts.empty() || found.parts.back().stripe != stripe) {
+      index_.Touch(*stripe);
+      found.parts.push_back({stripe, hit.blocks});
+    }
     ++hit.blocks;
-    hit.sizes.push_back(stripe.manifest.blocks[answer.place->block].size);
+    hit.sizes.push_back(stripe->manifest.blocks[answer.place->block].size);
   }
 }
 
+void StripedStore::CutGone(Found& found) const {
+  const auto gone = std::find_if(found.parts.begin(), found.parts.end(), [&](const auto& part) {
+    return index_.WhyNot(*part.stripe) != MissReason::kNone;
+  });
+  if (gone == found.parts.end()) return;
+  found.hit.miss = index_.WhyNot(*gone->stripe);
+  found.hit.blocks = gone->first;
+  found.hit.sizes.resize(gone->first);
+  found.parts.erase(gone, found.parts.end());
+}
+
+LeaseId StripedStore::Lease(const std::vector<KnownStripePtr>& stripes, const LeaseOrder& order) {
+  std::vector<LeaseTable::Stripe> leased;
+  UnixMillis expiry{INT64_MAX};
+  for (const KnownStripePtr& stripe : stripes) {
+    const Manifest& manifest = stripe->manifest;
+    leased.push_back({manifest.stripe, uint64_t{manifest.shard_size} * manifest.shard_count()});
+    expiry = std::min(expiry, stripe->expires_at);
+  }
+  const auto less = [](const auto& a, const auto& b) { return a.id < b.id; };
+  const auto same = [](const auto& a, const auto& b) { return a.id == b.id; };
+  std::sort(leased.begin(), leased.end(), less);
+  leased.erase(std::unique(leased.begin(), leased.end(), same), leased.end());
+  // The calendar's expiry on the steady clock, as of now.
+  constexpr int64_t kFar = 1'000'000'000;  // Milliseconds, well beyond any lease.
+  const int64_t left = std::min(expiry.value - parts_.clock.UnixNow().value, kFar);
+  const Instant now = parts_.clock.Now();
+  const Instant end = expiry.value - kFar > parts_.clock.UnixNow().value ? kNever
+                                                                         : now + Millis(left);
+  return leases_.Grant(order.session, leased, order.duration, end, now);
+}
+
 Task<Result<EachHit>> StripedStore::LookupEach(NamespaceId space, std::vector<BlockId> chain,
-                                               uint32_t first, LeaseOrder /*lease*/) {
+                                               uint32_t first, LeaseOrder lease) {
   const SpaceRecord* known = FindSpace(space);
   if (known == nullptr) co_return Status(Code::kInvalid, "unknown namespace: attach first");
+  KV_CO_RETURN_IF_ERROR(CheckOrder(lease));
   const SpaceRecord record = *known;
   EachHit hit;
-  uint64_t bytes = 0;
-  for (size_t begin = first; begin < chain.size();) {
-    const size_t end = std::min<size_t>(chain.size(),
-                                        (begin / record.run_blocks + 1) * record.run_blocks);
-    const std::vector<BlockId> wanted(chain.begin() + static_cast<ptrdiff_t>(begin),
-                                      chain.begin() + static_cast<ptrdiff_t>(end));
-    auto run = co_await index_.Load(RunOf(record, chain, begin), wanted);
-    for (const BlockId& id : wanted) {
+  ++stats_.lookups;
+  stats_.lookup_blocks += chain.size() - std::min<size_t>(first, chain.size());
+  std::vector<KnownStripePtr> places;  // Of each block; null for a miss.
+  std::deque<RunLoad> loads;
+  size_t next = first;
+  while (next < chain.size() || !loads.empty()) {
+    while (next < chain.size() && loads.size() < kRunLoadsMax) {
+      const size_t end =
+          std::min<size_t>(chain.size(), (next / record.run_blocks + 1) * record.run_blocks);
+      const std::span<const BlockId> wanted(chain.data() + next, end - next);
+      loads.push_back({wanted, index_.Load(RunOf(record, chain, next), wanted)});
+      next = end;
+    }
+    RunLoad load = std::move(loads.front());
+    loads.pop_front();
+    auto& task = load.run;
+    const auto run = co_await task;
+    for (const BlockId& id : load.wanted) {
       EachHit::Block& block = hit.blocks.emplace_back();
+      KnownStripePtr& place = places.emplace_back();
       block.miss = MissReason::kUnavailable;
       if (!run.ok()) continue;
       const IndexClient::Answer answer = index_.Find(*run.value(), space, id);
       block.miss = answer.place == nullptr ? answer.reason : MissReason::kNone;
       if (answer.place == nullptr) continue;
-      KnownStripe& stripe = *answer.place->stripe;
-      index_.Touch(stripe);
-      block.size = stripe.manifest.blocks[answer.place->block].size;
-      bytes += block.size;
+      place = answer.place->stripe;
+      block.size = place->manifest.blocks[answer.place->block].size;
     }
-    begin = end;
+  }
+  FinishEach(hit, places, lease);
+  co_return std::move(hit);
+}
+
+void StripedStore::FinishEach(EachHit& hit, std::vector<KnownStripePtr>& places,
+                              const LeaseOrder& order) {
+  uint64_t bytes = 0;
+  std::vector<KnownStripePtr> stripes;
+  for (size_t i = 0; i < places.size(); ++i) {
+    EachHit::Block& block = hit.blocks[i];
+    // It may have gone while the lookup still waited for other runs.
+    if (places[i] != nullptr) block.miss = index_.WhyNot(*places[i]);
+    if (block.miss != MissReason::kNone) {
+      block.size = 0;
+      ++stats_.misses[static_cast<size_t>(block.miss)];
+      continue;
+    }
+    ++stats_.lookup_hits;
+    bytes += block.size;
+    if (!stripes.empty() && stripes.back() == places[i]) continue;
+    index_.Touch(*places[i]);
+    stripes.push_back(places[i]);
   }
   hit.load_estimate = LoadEstimate(bytes);
-  co_return hit;
+  if (order.duration.value == 0) return;
+  hit.lease = Lease(stripes, order);
+  hit.lease_for = leases_.Left(hit.lease, parts_.clock.Now());
 }
 
-Task<std::vector<Status>> StripedStore::Renew(std::vector<LeaseId> leases, LeaseOrder /*order*/) {
-  co_return std::vector<Status>(leases.size(), Status(Code::kNotFound, "the lease ended"));
+Task<std::vector<Status>> StripedStore::Renew(std::vector<LeaseId> leases, LeaseOrder order) {
+  const Status checked = CheckOrder(order);
+  std::vector<Status> outcomes;
+  for (const LeaseId& lease : leases) {
+    outcomes.push_back(checked.ok() ? leases_.Renew(lease, order.session, order.duration,
+                                                    parts_.clock.Now())
+                                    : checked);
+  }
+  co_return outcomes;
 }
 
-Task<Status> StripedStore::Release(std::vector<LeaseId> /*leases*/, SessionId /*session*/) {
+Task<Status> StripedStore::Release(std::vector<LeaseId> leases, SessionId session) {
+  for (const LeaseId& lease : leases) leases_.Release(lease, session, parts_.clock.Now());
   co_return Status();
+}
+
+void StripedStore::EndSession(SessionId session) {
+  leases_.EndSession(session, parts_.clock.Now());
 }
 
 Task<std::vector<Status>> StripedStore::Touch(NamespaceId space, std::vector<BlockId> chain,

@@ -57,7 +57,9 @@ Status CheckOptions(const NamespaceOptions& options) {
 StripedStore::StripedStore(StripedStoreParts parts, StripedStoreOptions options)
     : parts_(parts),
       options_(options),
-      index_(parts.clock, parts.targets, stats_, options.index_cache_bytes),
+      leases_(parts.random, options.leases),
+      index_({.clock = parts.clock, .targets = parts.targets, .stats = stats_, .leases = leases_},
+             options.index_cache_bytes),
       writer_({.loop = parts.loop,
                .clock = parts.clock,
                .workers = parts.workers,
@@ -146,7 +148,7 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
     }
     for (const StripeId& stripe : doomed) {
       const StripeName name{key.space, key.run, stripe};
-      co_await index_.Remove(name, MissReason::kAbsent);
+      (void)co_await index_.Remove(name, MissReason::kAbsent);
       ++stats_.deleted_stripes;
     }
   }
@@ -164,7 +166,8 @@ RunKey StripedStore::RunOf(const SpaceRecord& space, const std::vector<BlockId>&
 }
 
 uint64_t StripedStore::memory_bytes() const {
-  return index_.memory_bytes() + writer_.memory_bytes() + reader_.memory_bytes();
+  return index_.memory_bytes() + writer_.memory_bytes() + reader_.memory_bytes() +
+         leases_.memory_bytes();
 }
 
 }  // namespace cairn::kv

@@ -12,6 +12,7 @@
 #include "kvstore/client/block_reader.h"
 #include "kvstore/client/block_store.h"
 #include "kvstore/client/index_client.h"
+#include "kvstore/client/lease_table.h"
 #include "kvstore/client/stripe_writer.h"
 
 namespace cairn::kv {
@@ -23,6 +24,7 @@ struct StripedStoreOptions {
   uint64_t put_bytes_in_flight_max = 1 * kGiB;  // Of callers' memory; beyond it: kOverloaded.
   ReaderLimits reader;
   BlockCacheOptions cache;
+  LeaseLimits leases;
 };
 
 struct StripedStoreParts {
@@ -35,7 +37,7 @@ struct StripedStoreParts {
   SpaceKeeper& keeper;
 };
 
-class StripedStore final : public BlockStore {
+class StripedStore final : public BlockStore, public SessionHost {
  public:
   // Everything in `parts` must outlive it.
   StripedStore(StripedStoreParts parts, StripedStoreOptions options);
@@ -56,9 +58,12 @@ class StripedStore final : public BlockStore {
   Task<std::vector<Status>> Touch(NamespaceId space, std::vector<BlockId> chain, uint32_t first,
                                   UnixMillis keep_until) override;
   Task<Status> Delete(NamespaceId space, std::vector<BlockId> chain, uint32_t first) override;
+  SessionId OpenSession() override { return leases_.OpenSession(); }
+  void EndSession(SessionId session) override;
 
   IndexClient& index() { return index_; }
   StripeWriter& writer() { return writer_; }
+  LeaseTable& leases() { return leases_; }
   StoreStats& stats() { return stats_; }
   // Of pools and caches; those of targets come on top.
   uint64_t memory_bytes() const;
@@ -66,13 +71,18 @@ class StripedStore final : public BlockStore {
  private:
   struct Putting;   // A block that some call is storing now.
   struct PutState;  // One Put on its way.
+  struct Found;     // What a lookup found.
   using PuttingKey = std::pair<NamespaceId, BlockId>;
 
   const SpaceRecord* FindSpace(NamespaceId space) const;
   RunKey RunOf(const SpaceRecord& space, const std::vector<BlockId>& chain, size_t at) const;
-  // Adds the blocks of one run to the hit, up to the first miss, which it notes there.
+  // Adds the blocks of one run, up to the first miss, which it notes there.
   void AddRun(const KnownRun& run, const SpaceRecord& space, std::span<const BlockId> wanted,
-              ChainHit& hit);
+              Found& found);
+  // Cuts off what went while the lookup still waited for other runs.
+  void CutGone(Found& found) const;
+  void FinishEach(EachHit& hit, std::vector<KnownStripePtr>& places, const LeaseOrder& order);
+  LeaseId Lease(const std::vector<KnownStripePtr>& stripes, const LeaseOrder& order);
   Task<BlockReadResult> GetOne(RunKey run, BlockRead read, Instant deadline);
   Task<Status> DropDamaged(KnownStripePtr stripe);
   Status CheckPut(const ChainPut& put, const SpaceRecord* space) const;
@@ -89,6 +99,7 @@ class StripedStore final : public BlockStore {
   StripedStoreParts parts_;
   const StripedStoreOptions options_;
   StoreStats stats_;
+  LeaseTable leases_;
   IndexClient index_;
   StripeWriter writer_;
   BlockReader reader_;

@@ -25,15 +25,18 @@ Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions opti
   KV_CO_RETURN_IF_ERROR(co_await node->OpenTargets());
   std::vector<TargetPort*> ports;
   uint64_t segment_size_min = kSegmentSizeMax;
+  uint64_t capacity = 0;
   for (const auto& target : node->targets_) {
     ports.push_back(target.get());
     const SegmentLogStats stats = target->log().stats();
     const uint64_t segments = std::max<uint64_t>(1, target->log().segments().size());
+    capacity += stats.capacity_bytes;
     segment_size_min = std::min(segment_size_min, stats.capacity_bytes / segments);
   }
   StripedStoreOptions store_options = options.store;
   store_options.shard_size_max =
       AlignDown(segment_size_min - std::min(segment_size_min, kRecordOverheadMax), kSectorSize);
+  store_options.leases.bytes_max = capacity / 100 * options.leased_percent_max;
   node->set_ = std::make_unique<TargetSet>(parts.clock, std::move(ports));
   const Reclaimer::Parts reclaimer_parts{
       .loop = parts.loop, .clock = parts.clock, .log = parts.log, .targets = node->targets_};
@@ -151,7 +154,7 @@ Task<void> Node::PublishRecovered(const Manifest& manifest) {
     co_return;
   }
   const StripeName name{manifest.space, manifest.run, manifest.stripe};
-  co_await store_->index().Remove(name, MissReason::kAbsent);
+  (void)co_await store_->index().Remove(name, MissReason::kAbsent);
   ++stats.dropped_stripes;
 }
 

@@ -16,6 +16,8 @@ struct NodeOptions {
   uint64_t segment_size = kSegmentSizeDefault;  // Of targets that are formatted from now on.
   StripedStoreOptions store;                    // shard_size_max is computed.
   ReclaimerOptions reclaim;
+  // Of the capacity: what leases may protect from eviction at once. Beyond it lookups give none.
+  uint32_t leased_percent_max = 25;
   // A kCached put older than this survives a power cut.
   Nanos checkpoint_interval = Seconds(5);
   Nanos maintenance_interval = Millis(250);

@@ -60,7 +60,10 @@ Cutoff FindCutoff(std::span<const SegmentView* const> segments, uint64_t bytes) 
 uint64_t WarmBytes(const SegmentView& segment, const Cutoff& cutoff) {
   const auto warm = std::count_if(
       segment.shards.begin(), segment.shards.end(),
-      [&](const ShardView& shard) { return shard.fate == Fate::kLive && !cutoff.IsCold(shard); });
+      [&](const ShardView& shard) {
+        return shard.fate == Fate::kHeld ||
+               (shard.fate == Fate::kLive && !cutoff.IsCold(shard));
+      });
   return static_cast<uint64_t>(warm) * MeanSize(segment);
 }
 
@@ -72,7 +75,7 @@ std::vector<SegmentReclaim> PlanReclaim(std::span<const SegmentView> sealed, Rec
   uint64_t freed = 0;
   for (const SegmentView& segment : sealed) {
     if (HasFate(segment, Fate::kPinned)) continue;
-    if (HasFate(segment, Fate::kLive)) {
+    if (HasFate(segment, Fate::kLive) || HasFate(segment, Fate::kHeld)) {
       rest.push_back(&segment);
       continue;
     }
@@ -96,8 +99,9 @@ std::vector<SegmentReclaim> PlanReclaim(std::span<const SegmentView> sealed, Rec
     const uint64_t size = MeanSize(*segment);
     uint64_t kept = 0;
     for (const ShardView& shard : segment->shards) {
-      if (shard.fate != Fate::kLive) continue;
-      if (!cutoff.IsCold(shard) && moved + size <= limits.move_bytes_max) {
+      if (shard.fate != Fate::kLive && shard.fate != Fate::kHeld) continue;
+      const bool is_warm = !cutoff.IsCold(shard) && moved + size <= limits.move_bytes_max;
+      if (shard.fate == Fate::kHeld || is_warm) {
         reclaim.move.push_back(shard.stripe);
         moved += size;
         kept += size;

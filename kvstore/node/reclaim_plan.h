@@ -14,6 +14,7 @@ struct ShardView {
     kDead,  // In no index: garbage.
     kExpired,
     kLive,
+    kHeld,    // Leased or promised to be kept: moved, whatever the budget, never evicted.
     kPinned,  // Being put: its segment has to wait.
   };
   StripeId stripe;

@@ -115,6 +115,7 @@ ShardView Reclaimer::ViewOf(StripeId stripe) const {
   } else if (state) {
     const bool expired = parts_.clock.UnixNow() >= state->expires_at;
     view.fate = expired ? ShardView::Fate::kExpired : ShardView::Fate::kLive;
+    if (!expired && index_->IsHeld(stripe)) view.fate = ShardView::Fate::kHeld;
     view.last_access = state->last_access;
     view.position = state->position;
   }
@@ -140,14 +141,16 @@ Task<void> Reclaimer::Execute(LocalTarget& target, SegmentReclaim reclaim) {
 
 Task<void> Reclaimer::RemoveAll(std::vector<StripeId> stripes, MissReason reason) {
   for (size_t begin = 0; begin < stripes.size(); begin += kRemovalsAtOnce) {
-    std::vector<Task<void>> removals;
+    std::vector<Task<bool>> removals;
     for (size_t i = begin; i < std::min(stripes.size(), begin + kRemovalsAtOnce); ++i) {
       const std::optional<StripeState> state = FindState(parts_.targets, stripes[i]);
       StripeName name{.space = {}, .run = {}, .stripe = stripes[i]};
       if (state) name = {state->space, state->run, stripes[i]};
       removals.push_back(index_->Remove(name, state ? reason : MissReason::kAbsent));
     }
-    for (Task<void>& removal : removals) co_await removal;
+    for (Task<bool>& removal : removals) {
+      (void)co_await removal;  // What is held stays: its segment is not freed this time.
+    }
   }
 }
 

@@ -156,7 +156,7 @@ TEST(StripedStore, SaysWhyABlockIsNotThere) {
     }
     return Manifest();
   }();
-  Task<void> removal = store.store().index().Remove({manifest.space, manifest.run, manifest.stripe},
+  Task<bool> removal = store.store().index().Remove({manifest.space, manifest.run, manifest.stripe},
                                                     MissReason::kEvicted);
   store.Await(std::move(removal));
   EXPECT_EQ(store.Lookup(evicted).miss, MissReason::kEvicted);
