@@ -35,6 +35,9 @@ int64_t TryOnSocket(const Operation& operation, bool again) {
   switch (operation.kind) {
     case Operation::Kind::kReceive:
       return ResultOf(recv(operation.fd, operation.memory, operation.size, MSG_DONTWAIT));
+    case Operation::Kind::kReceiveMessage:
+      return ResultOf(recvmsg(operation.fd, static_cast<msghdr*>(operation.memory),
+                              MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
     case Operation::Kind::kSend:
       return ResultOf(sendmsg(operation.fd, static_cast<msghdr*>(operation.memory),
                               MSG_DONTWAIT | MSG_NOSIGNAL));
@@ -55,7 +58,9 @@ int64_t TryOnSocket(const Operation& operation, bool again) {
 }
 
 bool IsReader(const Operation& operation) {
-  return operation.kind == Operation::Kind::kReceive || operation.kind == Operation::Kind::kAccept;
+  return operation.kind == Operation::Kind::kReceive ||
+         operation.kind == Operation::Kind::kReceiveMessage ||
+         operation.kind == Operation::Kind::kAccept;
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ void Poller::Wait() {
   const bool completed = Harvest();
   timers_.RunDue(Now());
   if (completed || loop_.HasWork()) return;
-  if (soon_ > 0 && Spin()) return;
+  if ((soon_ > 0 || Now() < expect_until_) && Spin()) return;
   sleeping_ = true;
   if (!loop_.HasWork()) {
     ++sleeps_;

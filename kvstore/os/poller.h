@@ -26,7 +26,16 @@ class Poller;
 // One system call on its way. co_await it for what the call returned, or -errno.
 class Operation {
  public:
-  enum class Kind : uint8_t { kReadAt, kWriteAt, kSyncData, kReceive, kSend, kAccept, kConnect };
+  enum class Kind : uint8_t {
+    kReadAt,
+    kWriteAt,
+    kSyncData,
+    kReceive,
+    kReceiveMessage,
+    kSend,
+    kAccept,
+    kConnect
+  };
 
   Operation(Poller& owner, Kind call, int file, void* buffer, uint32_t buffer_size, uint64_t at)
       : poller(owner), kind(call), fd(file), memory(buffer), size(buffer_size), offset(at) {}
@@ -36,7 +45,7 @@ class Operation {
   int64_t await_resume() const { return result; }
   bool is_disk() const { return kind <= Kind::kSyncData; }
 
-  // For the poller. `memory` is the buffer, the msghdr (kSend) or the sockaddr (kConnect).
+  // For the poller. `memory` is the buffer, the msghdr (messages) or the sockaddr (kConnect).
   Poller& poller;
   Kind kind;
   int fd;
@@ -99,6 +108,10 @@ class Poller {
   Operation Receive(int socket, uint8_t* into, uint32_t size) {
     return {*this, Operation::Kind::kReceive, socket, into, size, 0};
   }
+  // As recvmsg: scattered, and with the descriptors that a unix socket brings (closed on exec).
+  Operation ReceiveMessage(int socket, msghdr& message) {
+    return {*this, Operation::Kind::kReceiveMessage, socket, &message, 0, 0};
+  }
   Operation Send(int socket, msghdr& message) {
     return {*this, Operation::Kind::kSend, socket, &message, 0, 0};
   }
@@ -118,6 +131,8 @@ class Poller {
   // While more was begun than ended, Wait spins before it sleeps: an answer will come soon.
   void BeginSoon() { ++soon_; }
   void EndSoon() { --soon_; }
+  // The same for a span of time from now on: more of what just came is likely.
+  void ExpectMore(Nanos span) { expect_until_ = Now() + span; }
   uint64_t in_flight() const { return in_flight_; }
   uint64_t sleeps() const { return sleeps_; }
 
@@ -144,6 +159,7 @@ class Poller {
   TimerQueue timers_;
   Nanos spin_;
   uint32_t soon_ = 0;
+  Instant expect_until_;
   uint64_t in_flight_ = 0;
   uint64_t sleeps_ = 0;
   std::atomic<bool> sleeping_{false};  // Posters read it, to spare the system call.

@@ -4,9 +4,12 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -14,6 +17,8 @@ namespace cairn::kv {
 namespace {
 
 constexpr int kBacklog = 512;
+constexpr std::string_view kUnixPrefix = "unix:";
+constexpr mode_t kSocketFileMode = 0660;
 
 Status NotAnAddress(std::string_view text, std::string_view reason) {
   std::string message(text);
@@ -23,7 +28,22 @@ Status NotAnAddress(std::string_view text, std::string_view reason) {
 
 }  // namespace
 
+Result<SocketAddress> SocketAddress::ParseUnix(std::string_view path) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof(name.sun_path)) {
+    return NotAnAddress(path, "the path of a socket file has 1 to 107 bytes");
+  }
+  std::memcpy(name.sun_path, path.data(), path.size());
+  SocketAddress address;
+  std::memcpy(&address.storage_, &name, sizeof(name));
+  address.size_ = static_cast<uint32_t>(offsetof(sockaddr_un, sun_path) + path.size() + 1);
+  address.text_ = std::string(kUnixPrefix).append(path);
+  return address;
+}
+
 Result<SocketAddress> SocketAddress::Parse(std::string_view text) {
+  if (text.starts_with(kUnixPrefix)) return ParseUnix(text.substr(kUnixPrefix.size()));
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size()) {
     return NotAnAddress(text, "it is not of the form HOST:PORT");
@@ -59,16 +79,42 @@ Result<int> SocketAddress::Listen() const {
   KV_ASSIGN_OR_RETURN(const int fd, NewSocket());
   const int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (bind(fd, reinterpret_cast<const sockaddr*>(&storage_), size_) == 0 &&
-      listen(fd, kBacklog) == 0) {
-    return fd;
+  int error = Bind(fd);
+  if (error == 0) {
+    if (listen(fd, kBacklog) == 0) return fd;
+    error = errno;
   }
-  const int error = errno;
   close(fd);
-  const Code code = error == EADDRINUSE                              ? Code::kConflict
-                    : error == EADDRNOTAVAIL || error == EACCES ? Code::kInvalid
-                                                                     : Code::kUnavailable;
+  const bool invalid = error == EADDRNOTAVAIL || error == EACCES || error == ENOENT ||
+                       error == ENOTDIR || error == EROFS;
+  const Code code = error == EADDRINUSE ? Code::kConflict
+                    : invalid           ? Code::kInvalid
+                                        : Code::kUnavailable;
   return Status(code, "cannot listen on " + text_ + ": " + std::strerror(error));
+}
+
+int SocketAddress::Bind(int socket) const {
+  const auto* name = reinterpret_cast<const sockaddr*>(&storage_);
+  if (!is_unix()) return bind(socket, name, size_) == 0 ? 0 : errno;
+  const char* path = reinterpret_cast<const sockaddr_un*>(&storage_)->sun_path;
+  if (bind(socket, name, size_) != 0) {
+    if (errno != EADDRINUSE) return errno;
+    struct stat file{};
+    const bool is_socket = lstat(path, &file) == 0 && S_ISSOCK(file.st_mode);
+    if (!is_socket || !NobodyListens()) return EADDRINUSE;
+    if (unlink(path) != 0 || bind(socket, name, size_) != 0) return errno;
+  }
+  // Nobody can connect before the mode is right: nobody listens yet.
+  return chmod(path, kSocketFileMode) == 0 ? 0 : errno;
+}
+
+bool SocketAddress::NobodyListens() const {
+  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return false;
+  const auto* name = reinterpret_cast<const sockaddr*>(&storage_);
+  const bool refused = connect(probe, name, size_) != 0 && errno == ECONNREFUSED;
+  close(probe);
+  return refused;
 }
 
 uint16_t SocketAddress::PortOf(int socket) {

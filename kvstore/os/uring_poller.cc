@@ -142,6 +142,9 @@ void UringPoller::Prepare(io_uring_sqe& entry, Operation& operation) {
     case Operation::Kind::kReceive:
       io_uring_prep_recv(&entry, fd, operation.memory, operation.size, 0);
       break;
+    case Operation::Kind::kReceiveMessage:
+      io_uring_prep_recvmsg(&entry, fd, static_cast<msghdr*>(operation.memory), MSG_CMSG_CLOEXEC);
+      break;
     case Operation::Kind::kSend:
       io_uring_prep_sendmsg(&entry, fd, static_cast<msghdr*>(operation.memory), MSG_NOSIGNAL);
       break;

@@ -1,0 +1,64 @@
+// Carries requests out: from a parsed frame to the store, and back to an answer on its lane.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kvstore/client/buffer_pool.h"
+#include "kvstore/serve/session.h"
+
+namespace cairn::kv {
+
+// A request that has arrived whole.
+struct Request {
+  wire::FrameHeader header;
+  std::vector<uint8_t> body;
+  Instant deadline = kNever;
+  Session::Credit credit = {};
+  // Of a put with payload: its parsed body, and its bytes, one block after another, each from a
+  // sector on.
+  std::optional<wire::PutRequest> put = {};
+  BufferPool::Buffer payload = {};
+};
+
+// Loop thread only. All that is passed in must outlive it.
+class RequestHandler {
+ public:
+  RequestHandler(const ServerParts& parts, const ServerOptions& options, ServerStats& stats);
+
+  // Reads the rest of the request whose header came, bounds it, and starts it under the
+  // connection's gate. False: the connection makes no sense or has ended.
+  Task<Received> Receive(Connection& connection, wire::FrameHeader header);
+
+ private:
+  using Body = std::vector<uint8_t>;
+
+  Task<Received> ReceivePut(Connection& connection, Request& request, bool& refused);
+  Task<void> Handle(Connection& connection, Request request);
+  // The answer's body; nothing when the request's is malformed.
+  Task<std::optional<Body>> Perform(Connection& connection, Request& request);
+  Task<std::optional<Body>> PerformStore(Session& session, Request& request);
+  Task<std::optional<Body>> PerformAdmin(Session& session, Request& request);
+  Task<std::optional<Body>> Attach(Session& session, NamespaceOptions options);
+  std::optional<Body> Register(Connection& connection, const Request& request);
+
+  Task<void> HandleGet(Connection& connection, Request request);
+  Task<void> GetAsPayload(Connection& connection, Request request, wire::GetRequest get);
+  Task<void> GetIntoRegions(Connection& connection, Request request, wire::GetRequest get);
+  Task<std::optional<Body>> Put(Session& session, Request& request, wire::PutRequest put);
+
+  Task<void> Send(Connection& connection, const Request& request, Body body,
+                  std::vector<ByteSpan> payload);
+  Task<void> Refuse(Connection& connection, Request request, Status why);
+  bool IsLate(const Request& request);
+
+  const ServerParts& parts_;
+  const ServerOptions& options_;
+  ServerStats& stats_;
+  BufferPool payloads_;
+  Semaphore bodies_;
+};
+
+}  // namespace cairn::kv
