@@ -97,6 +97,7 @@ struct BlockRead {
 struct BlockReadResult {
   Status status;      // kNotFound, kUnavailable, kDeadline, kInvalid (`into` is too small).
   uint32_t size = 0;  // Bytes filled when ok. On failure the content of `into` means nothing.
+  uint64_t checksum = 0;  // XXH3-64 of the block, as it was put, when ok.
 };
 
 // One block of a Put. The memory is the caller's until the task is done.
@@ -106,6 +107,8 @@ struct BlockWrite {
   // Used instead of `bytes` when not empty: the block is these one after another. At most
   // kScatterMax segments.
   std::vector<ByteSpan> gather = {};
+  // XXH3-64 that the bytes must have: otherwise nothing of their stripe is stored (kCorrupt).
+  std::optional<uint64_t> checksum = {};
 };
 
 enum class Ack : uint8_t { kCached, kDurable };

@@ -45,6 +45,17 @@ void AddChecksums(const StripeOrder& order, const StripeLayout& layout, Manifest
   }
 }
 
+// What the callers said of their bytes holds for those that were read.
+Status CheckBytes(const StripeOrder& order, const Manifest& manifest) {
+  for (size_t i = 0; i < order.blocks.size(); ++i) {
+    const std::optional<uint64_t>& said = order.blocks[i].checksum;
+    if (said.has_value() && *said != manifest.blocks[i].checksum) {
+      return {Code::kCorrupt, "the bytes of a block do not have the checksum that came with them"};
+    }
+  }
+  return Status();
+}
+
 }  // namespace
 
 StripeWriter::StripeWriter(WriterParts parts, uint64_t buffer_bytes_max, uint64_t shard_size_max)
@@ -87,6 +98,7 @@ Task<Status> StripeWriter::WriteOnce(const StripeOrder& order) {
   } else {
     Fill(order, layout, sources, scratch, manifest, shards);
   }
+  KV_CO_RETURN_IF_ERROR(CheckBytes(order, manifest));
   in_flight_.push_back(manifest.stripe);
   Status outcome = co_await Commit(order, manifest, shards);
   std::erase(in_flight_, manifest.stripe);

@@ -84,6 +84,7 @@ Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant d
   }
   for (const KnownRun::Place& place : places) {
     const uint32_t size = place.stripe->manifest.blocks[place.block].size;
+    const uint64_t checksum = place.stripe->manifest.blocks[place.block].checksum;
     if (SizeOf(read.scatter) < size) {
       result.status = Status(Code::kInvalid, std::to_string(size).append(" bytes are needed"));
       co_return result;
@@ -92,6 +93,7 @@ Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant d
     result.status = co_await reader_.Read(place.stripe, place.block, read.scatter, deadline);
     if (result.status.ok()) {
       result.size = size;
+      result.checksum = checksum;
       co_return result;
     }
     if (result.status.code() == Code::kCorrupt) {

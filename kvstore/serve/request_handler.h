@@ -14,7 +14,7 @@ namespace cairn::kv {
 // A request that has arrived whole.
 struct Request {
   wire::FrameHeader header;
-  std::vector<uint8_t> body;
+  std::vector<uint8_t> body = {};
   Instant deadline = kNever;
   Session::Credit credit = {};
   // Of a put with payload: its parsed body, and its bytes, one block after another, each from a
@@ -39,8 +39,11 @@ class RequestHandler {
   Task<void> Handle(Connection& connection, Request request);
   // The answer's body; nothing when the request's is malformed.
   Task<std::optional<Body>> Perform(Connection& connection, Request& request);
+  Task<std::optional<Body>> PerformSession(Connection& connection, Request& request);
   Task<std::optional<Body>> PerformStore(Session& session, Request& request);
+  Task<std::optional<Body>> PerformOnChain(Session& session, Request& request);
   Task<std::optional<Body>> PerformAdmin(Session& session, Request& request);
+  Task<std::optional<Body>> PerformPlainAdmin(Session& session, wire::Verb verb);
   Task<std::optional<Body>> Attach(Session& session, NamespaceOptions options);
   std::optional<Body> Register(Connection& connection, const Request& request);
 

@@ -33,14 +33,14 @@ struct HelloRequest {
   uint16_t version_max = kVersion;
   uint64_t features = kFeatures;
   LaneKind lane = LaneKind::kControl;
-  Id128 session;  // Of a data lane: what the control lane's answer said.
-  std::string name;
-  std::string admin_token;
+  Id128 session = {};  // Of a data lane: what the control lane's answer said.
+  std::string name = {};
+  std::string admin_token = {};
 };
 struct HelloAnswer {
   uint16_t version = kVersion;
   uint64_t features = 0;  // Those that both have.
-  Id128 session;          // A secret: it binds data lanes.
+  Id128 session = {};          // A secret: it binds data lanes.
   uint32_t requests_max = 0;
   uint64_t session_bytes_max = 0;
   uint32_t regions_max = 0;
@@ -60,22 +60,22 @@ struct UnregisterRequest {
 };
 
 struct LookupRequest {
-  NamespaceId space;
-  std::vector<BlockId> chain;
-  Nanos lease;
+  NamespaceId space = {};
+  std::vector<BlockId> chain = {};
+  Nanos lease = {};
 };
 struct LookupEachRequest {
-  NamespaceId space;
-  std::vector<BlockId> chain;
+  NamespaceId space = {};
+  std::vector<BlockId> chain = {};
   uint32_t first = 0;
-  Nanos lease;
+  Nanos lease = {};
 };
 struct RenewRequest {
-  std::vector<LeaseId> leases;
-  Nanos lease;
+  std::vector<LeaseId> leases = {};
+  Nanos lease = {};
 };
 struct ReleaseRequest {
-  std::vector<LeaseId> leases;
+  std::vector<LeaseId> leases = {};
 };
 
 // A part of registered memory.
@@ -87,67 +87,67 @@ struct Segment {
 
 struct GetRequest {
   struct Read {
-    BlockId id;
+    BlockId id = {};
     uint32_t capacity = 0;  // Bytes that the client can take.
-    std::vector<Segment> segments;
+    std::vector<Segment> segments = {};
   };
-  NamespaceId space;
-  std::vector<BlockId> chain;
+  NamespaceId space = {};
+  std::vector<BlockId> chain = {};
   // Payload: the answer brings the blocks, one after another, those that are ok. Otherwise the
   // server puts them into the segments, whose sizes make up the capacity.
   bool as_payload = false;
-  std::vector<Read> reads;
+  std::vector<Read> reads = {};
 };
 struct GetAnswer {
   struct Block {
-    Status status;
+    Status status = {};
     uint32_t size = 0;
     uint64_t checksum = 0;  // XXH3-64, when ok and as payload.
   };
-  std::vector<Block> blocks;
+  std::vector<Block> blocks = {};
 };
 
 struct PutRequest {
   struct Block {
-    BlockId id;
+    BlockId id = {};
     uint32_t size = 0;
     uint64_t checksum = 0;          // XXH3-64 of the bytes that the client means.
-    std::vector<Segment> segments;  // Empty: the bytes are payload.
+    std::vector<Segment> segments = {};  // Empty: the bytes are payload.
   };
-  NamespaceId space;
-  std::vector<BlockId> chain;
+  NamespaceId space = {};
+  std::vector<BlockId> chain = {};
   uint32_t first = 0;
   Ack ack = Ack::kCached;
-  std::optional<uint32_t> ttl_seconds;
-  std::optional<RetentionKind> retention;
-  UnixMillis keep_until;
+  std::optional<uint32_t> ttl_seconds = {};
+  std::optional<RetentionKind> retention = {};
+  UnixMillis keep_until = {};
   bool as_payload = false;
-  std::vector<Block> blocks;
+  std::vector<Block> blocks = {};
 };
 
 struct TouchRequest {
-  NamespaceId space;
-  std::vector<BlockId> chain;
+  NamespaceId space = {};
+  std::vector<BlockId> chain = {};
   uint32_t first = 0;
-  UnixMillis keep_until;
+  UnixMillis keep_until = {};
 };
 struct DeleteRequest {
-  NamespaceId space;
-  std::vector<BlockId> chain;
+  NamespaceId space = {};
+  std::vector<BlockId> chain = {};
   uint32_t first = 0;
 };
 
 struct NameRequest {
-  std::string name;
+  std::string name = {};
 };
 struct ListBlocksRequest {
-  NamespaceId space;
-  std::string cursor;
+  NamespaceId space = {};
+  std::string cursor = {};
   uint32_t limit = 0;
 };
 struct InspectRequest {
-  NamespaceId space;
-  std::vector<BlockId> chain;
+  NamespaceId space = {};
+  std::vector<BlockId> chain = {};
   uint32_t at = 0;
   bool verify = false;
 };

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tests/support/status_matchers.h"
+#include "kvstore/base/checksum.h"
 #include "tests/unit/kvstore/client/store_fixture.h"
 
 namespace cairn::kv {
@@ -219,6 +220,19 @@ TEST(StripedStore, TheFirstWriterWins) {
   EXPECT_THAT(store.Put(second), Each(IsOk()));
   store.ExpectAllReadable(first);
   EXPECT_EQ(store.stats().puts_stored, 1u);
+}
+
+TEST(StripedStore, BytesThatDoNotHaveTheirChecksumAreNotStored) {
+  Store store;
+  const Chain chain = store.MakeChain({50'000, 2'000'000});
+  ChainPut put = store.PutOf(chain, 0, 2);
+  for (BlockWrite& block : put.blocks) block.checksum = Checksum(block.bytes);
+  *put.blocks[1].checksum ^= 1;
+  EXPECT_THAT(store.Await(store.store().Put(put)), Each(HasCode(Code::kCorrupt)));
+  EXPECT_EQ(store.Lookup(chain).blocks, 0u);
+  *put.blocks[1].checksum ^= 1;
+  EXPECT_THAT(store.Await(store.store().Put(put)), Each(IsOk()));
+  store.ExpectAllReadable(chain);
 }
 
 TEST(StripedStore, APutOfWhatIsBeingPutWaitsForIt) {
