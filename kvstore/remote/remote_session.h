@@ -66,22 +66,23 @@ class RemoteSession {
   struct Pending;
 
   Task<Status> Connect(const RemoteOptions& options);
-  Task<Result<wire::HelloAnswer>> OpenLane(const SocketAddress& address,
-                                           const wire::HelloRequest& hello);
-  Task<Result<wire::HelloAnswer>> SayHello(Lane& lane, const wire::HelloRequest& hello);
+  Task<Result<wire::HelloAnswer>> OpenLane(SocketAddress address, int socket,
+                                           wire::HelloRequest hello);
+  Task<Result<wire::HelloAnswer>> SayHello(Lane& lane, wire::HelloRequest hello);
   Task<void> CloseAt(Instant deadline, Event* done, int socket);
   Task<void> ReceiveAnswers(Lane& lane);
   // False: the answer makes no sense.
-  Task<Received> TakeAnswer(Lane& lane, const wire::FrameHeader& header);
+  Task<Received> TakeAnswer(Lane& lane, wire::FrameHeader header);
   Task<Answer> Exchange(Lane& lane, Order order);
   Task<void> Ping();
-  Lane& LaneFor(const Order& order);
+  Lane& LaneFor(const Order& order, size_t& index);
 
   const RemoteParts parts_;
   RemoteStats& stats_;
   const std::string address_;
   wire::HelloAnswer limits_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // The first is the control lane.
+  std::vector<Task<void>> senders_;           // One per lane, until Run takes them.
   std::vector<uint64_t> lane_bytes_;          // Payload in flight on each.
   std::optional<Credits> credits_;
   std::map<uint64_t, Pending*> pending_;
