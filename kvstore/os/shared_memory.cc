@@ -1,4 +1,4 @@
-// memfd, seals, and mappings laid over one another.
+// Seals memory, checks seals, and lays mappings over one another.
 #include "kvstore/os/shared_memory.h"
 
 #include <fcntl.h>

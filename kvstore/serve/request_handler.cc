@@ -121,7 +121,7 @@ Task<void> RequestHandler::Handle(Connection& connection, Request request) {
   } else {
     std::optional<Body> body = co_await Perform(connection, request);
     if (body.has_value()) {
-      co_await Send(connection, request, std::move(*body), {});
+      co_await Send(connection, request, std::move(*body), std::vector<ByteSpan>());
     } else {
       ++stats_.malformed_frames;
       connection.session->End();
@@ -132,7 +132,7 @@ Task<void> RequestHandler::Handle(Connection& connection, Request request) {
 
 Task<void> RequestHandler::Refuse(Connection& connection, Request request, Status why) {
   Body body = wire::EncodeAnswer(Result<wire::Empty>(std::move(why)));
-  co_await Send(connection, request, std::move(body), {});
+  co_await Send(connection, request, std::move(body), std::vector<ByteSpan>());
 }
 
 Task<void> RequestHandler::Send(Connection& connection, const Request& request, Body body,
@@ -250,7 +250,7 @@ Task<void> RequestHandler::GetIntoRegions(Connection& connection, Request reques
     stats_.shared_bytes_read += result.size;
   }
   Body body = wire::EncodeAnswer(Result<wire::GetAnswer>(std::move(answer)));
-  co_await Send(connection, request, std::move(body), {});
+  co_await Send(connection, request, std::move(body), std::vector<ByteSpan>());
 }
 
 }  // namespace cairn::kv

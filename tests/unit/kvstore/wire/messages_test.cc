@@ -211,7 +211,7 @@ TEST(Messages, TheLongestListOfStatusesFitsAnAnswer) {
 }
 
 TEST(Messages, GarbageIsRefusedOrParsed) {
-  // Random bytes, and bytes that begin with small counts, so that more than the first field is read.
+  // Random bytes, and bytes that begin with small counts: so more than the first field is read.
   for (int round = 0; round < 20'000; ++round) {
     std::vector<uint8_t> body(Source().Below(200));
     Source().Fill(body);
