@@ -37,6 +37,10 @@ function(kv_layer name)
       target_link_libraries(${name} PRIVATE cairn_product)
     endif()
     target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+    if(name MATCHES "^(kvstore|erasure)")  # They are in libcairn.so too.
+      set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
+        CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+    endif()
   else()
     add_library(${name} INTERFACE)
     set(scope INTERFACE)

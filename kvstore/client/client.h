@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "kvstore/async/gate.h"
@@ -22,20 +23,39 @@ class Client {
   // Stop() must have been called, on the loop's thread, and awaited.
   ~Client();
 
-  void Attach(NamespaceOptions options, std::function<void(Result<NamespaceId>)> done);
-  void Lookup(NamespaceId space, std::vector<BlockId> chain,
-              std::function<void(Result<ChainHit>)> done);
+  // What each call hands over to its callback, once, on the loop's thread.
+  template <typename T>
+  using Done = std::function<void(T)>;
+  using Statuses = std::vector<Status>;
+
+  // The verbs of block_store.h. After Stop: kUnavailable, in every place of a vector.
+  void Attach(NamespaceOptions options, Done<Result<NamespaceId>> done);
+  void Lookup(NamespaceId space, std::vector<BlockId> chain, Done<Result<ChainHit>> done) {
+    Lookup(space, std::move(chain), LeaseOrder(), std::move(done));
+  }
+  void Lookup(NamespaceId space, std::vector<BlockId> chain, LeaseOrder lease,
+              Done<Result<ChainHit>> done);
+  void LookupEach(NamespaceId space, std::vector<BlockId> chain, uint32_t first, LeaseOrder lease,
+                  Done<Result<EachHit>> done);
+  void Renew(std::vector<LeaseId> leases, LeaseOrder order, Done<Statuses> done);
+  void Release(std::vector<LeaseId> leases, SessionId session, Done<Status> done);
   void Get(NamespaceId space, std::vector<BlockId> chain, std::vector<BlockRead> reads,
-           Instant deadline, std::function<void(std::vector<BlockReadResult>)> done);
-  void Put(ChainPut put, std::function<void(std::vector<Status>)> done);
+           Instant deadline, Done<std::vector<BlockReadResult>> done);
+  void Put(ChainPut put, Done<Statuses> done);
+  void Touch(NamespaceId space, std::vector<BlockId> chain, uint32_t first, UnixMillis keep_until,
+             Done<Statuses> done);
+  void Delete(NamespaceId space, std::vector<BlockId> chain, uint32_t first, Done<Status> done);
 
   // Loop thread. Refuses later calls with kUnavailable and resolves when none is in flight. Run the
   // loop once more after it: calls that were submitted before may still wait in its queue.
   Task<void> Stop();
 
  private:
-  // Runs `call` on the loop, or at once when the client has stopped: it finds the gate closed.
-  void Submit(std::function<void()> call);
+  // Calls `call` on the loop and holds its task until `done` has run; or hands over `stopped`.
+  template <typename T, typename Call>
+  void Run(Call call, T stopped, Done<T> done);
+  // Runs `step` on the loop, or at once when the client has stopped: it finds the gate closed.
+  void Submit(std::function<void()> step);
 
   Loop& loop_;
   BlockStore& store_;

@@ -1,6 +1,7 @@
 // Calls from other threads, and the end of them.
 #include "kvstore/client/client.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -88,6 +89,62 @@ TEST(Client, StopWaitsForCallsInFlightAndRefusesLaterOnes) {
   EXPECT_TRUE(stop.done());
   EXPECT_EQ(found, 1);
   EXPECT_THAT(late, HasCode(Code::kUnavailable));
+}
+
+// What each verb hands over, on a store that answers and on one that has stopped.
+struct Outcomes {
+  std::vector<Status> renewed, touched, put;
+  std::vector<BlockReadResult> got;
+  Status released{Code::kConflict}, deleted{Code::kConflict}, each{Code::kConflict};
+};
+
+void CallAll(Client& client, Outcomes& outcomes) {
+  const std::vector<BlockId> chain(3);
+  client.Renew({LeaseId{1}, LeaseId{2}}, {},
+               [&](std::vector<Status> all) { outcomes.renewed = std::move(all); });
+  client.Release({LeaseId{1}}, {}, [&](Status outcome) { outcomes.released = std::move(outcome); });
+  client.LookupEach({}, chain, 0, {}, [&](Result<EachHit> hit) {
+    outcomes.each = hit.ok() ? Status() : hit.status();
+  });
+  client.Touch({}, chain, 0, {}, [&](std::vector<Status> all) { outcomes.touched = all; });
+  client.Delete({}, chain, 0, [&](Status outcome) { outcomes.deleted = std::move(outcome); });
+  client.Get({}, chain, std::vector<BlockRead>(2), kNever,
+             [&](std::vector<BlockReadResult> all) { outcomes.got = std::move(all); });
+  ChainPut put;
+  put.blocks.resize(4);
+  client.Put(std::move(put), [&](std::vector<Status> all) { outcomes.put = std::move(all); });
+}
+
+TEST(Client, EveryVerbReachesTheStoreAndIsRefusedAfterStop) {
+  Loop loop;
+  Event release(loop);
+  EmptyStore store(release);
+  Client client(loop, store);
+  Outcomes served;
+  CallAll(client, served);
+  loop.RunReady();
+  EXPECT_THAT(served.renewed, ::testing::ElementsAre(IsOk(), IsOk()));
+  EXPECT_THAT(served.touched, ::testing::Each(IsOk()));
+  EXPECT_EQ(served.touched.size(), 3u);
+  EXPECT_THAT(served.put, ::testing::SizeIs(4));
+  EXPECT_EQ(served.got.size(), 2u);
+  EXPECT_THAT(served.released, IsOk());
+  EXPECT_THAT(served.deleted, IsOk());
+  EXPECT_THAT(served.each, IsOk());
+
+  EXPECT_TRUE(client.Stop().done());
+  Outcomes refused;
+  CallAll(client, refused);
+  const auto is_refused = HasCode(Code::kUnavailable);
+  EXPECT_THAT(refused.renewed, ::testing::ElementsAre(is_refused, is_refused));
+  EXPECT_THAT(refused.touched, ::testing::ElementsAre(is_refused, is_refused, is_refused));
+  EXPECT_THAT(refused.put, ::testing::SizeIs(4));
+  EXPECT_THAT(refused.put, ::testing::Each(is_refused));
+  ASSERT_EQ(refused.got.size(), 2u);
+  EXPECT_THAT(refused.got[1].status, is_refused);
+  EXPECT_THAT(refused.released, is_refused);
+  EXPECT_THAT(refused.deleted, is_refused);
+  EXPECT_THAT(refused.each, is_refused);
 }
 
 }  // namespace
