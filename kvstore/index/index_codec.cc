@@ -6,7 +6,8 @@
 namespace cairn::kv {
 namespace {
 
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 1;        // Of namespaces and uses.
+constexpr uint8_t kRecordVersion = 2;  // Of stripe records; version 1 is read too.
 
 void AddBig(std::string& out, const Id128& id) {
   for (const uint64_t word : {id.high, id.low}) {
@@ -101,40 +102,82 @@ std::string StateKey(const StripeId& stripe) {
   return key;
 }
 
-std::optional<StripeId> StripeOfStateKey(std::string_view key) {
-  if (!key.starts_with(kStatePrefix) || key.size() != kStatePrefix.size() + 16) return std::nullopt;
+std::string UseKey(const StripeId& stripe) {
+  std::string key(kUsePrefix);
+  AddBig(key, stripe);
+  return key;
+}
+
+std::optional<StripeId> StripeOfKey(std::string_view key) {
+  static_assert(kStatePrefix.size() == kUsePrefix.size());
+  const bool known = key.starts_with(kStatePrefix) || key.starts_with(kUsePrefix);
+  if (!known || key.size() != kStatePrefix.size() + 16) return std::nullopt;
   return StripeId{TakeBig(key.substr(kStatePrefix.size()))};
 }
 
-std::string EncodeState(const StripeState& state) {
+std::string EncodeRecord(const StripeRecord& record) {
+  const StripeState& state = record.state;
   std::string out;
-  AddLittle(out, kVersion);
+  AddLittle(out, kRecordVersion);
   AddBig(out, state.space);
-  AddBig(out, state.run);
+  AddBig(out, record.run);
   AddLittle(out, state.expires_at.value);
   AddLittle(out, state.last_access);
   AddLittle(out, state.position);
   AddLittle(out, state.ttl_seconds);
   AddLittle(out, static_cast<uint8_t>(state.kind));
+  AddLittle(out, state.keep_until);
+  AddLittle(out, state.payload_bytes);
   Seal(out);
   return out;
 }
 
-Result<StripeState> DecodeState(std::string_view bytes) {
+Result<StripeRecord> DecodeRecord(std::string_view bytes) {
   const std::optional<std::string_view> body = Unseal(bytes);
-  if (!body) return Status(Code::kCorrupt, "a stripe state fails its checksum");
+  if (!body) return Status(Code::kCorrupt, "a stripe record fails its checksum");
   Reader in(*body);
-  if (in.Little<uint8_t>() != kVersion) return Status(Code::kCorrupt, "unknown state version");
-  StripeState state;
+  const auto version = in.Little<uint8_t>();
+  if (version != 1 && version != kRecordVersion) {
+    return Status(Code::kCorrupt, "unknown version of a stripe record");
+  }
+  StripeRecord record;
+  StripeState& state = record.state;
   state.space = NamespaceId{in.Id()};
-  state.run = RunId{in.Id()};
+  record.run = RunId{in.Id()};
   state.expires_at = {in.Little<int64_t>()};
   state.last_access = in.Little<uint32_t>();
   state.position = in.Little<uint32_t>();
   state.ttl_seconds = in.Little<uint32_t>();
   state.kind = static_cast<RetentionKind>(in.Little<uint8_t>() & 1);
-  if (!in.whole()) return Status(Code::kCorrupt, "a stripe state of the wrong length");
-  return state;
+  if (version >= 2) {
+    state.keep_until = in.Little<uint32_t>();
+    state.payload_bytes = in.Little<uint32_t>();
+  }
+  if (!in.whole()) return Status(Code::kCorrupt, "a stripe record of the wrong length");
+  return record;
+}
+
+std::string EncodeUse(const StripeUse& use) {
+  std::string out;
+  AddLittle(out, kVersion);
+  AddLittle(out, use.expires_at.value);
+  AddLittle(out, use.last_access);
+  AddLittle(out, use.keep_until);
+  Seal(out);
+  return out;
+}
+
+Result<StripeUse> DecodeUse(std::string_view bytes) {
+  const std::optional<std::string_view> body = Unseal(bytes);
+  if (!body) return Status(Code::kCorrupt, "a stripe's use fails its checksum");
+  Reader in(*body);
+  if (in.Little<uint8_t>() != kVersion) return Status(Code::kCorrupt, "unknown version of a use");
+  StripeUse use;
+  use.expires_at = {in.Little<int64_t>()};
+  use.last_access = in.Little<uint32_t>();
+  use.keep_until = in.Little<uint32_t>();
+  if (!in.whole()) return Status(Code::kCorrupt, "a stripe's use of the wrong length");
+  return use;
 }
 
 std::string SpaceKey(std::string_view name) { return std::string(kSpacePrefix).append(name); }

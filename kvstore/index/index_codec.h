@@ -11,17 +11,33 @@
 
 namespace cairn::kv {
 
-// What reclaim and expiry need of a stripe, without its manifest.
+// What reclaim and expiry need of a stripe, without its manifest. Seconds are since 1970.
 struct StripeState {
   NamespaceId space;
-  RunId run;
   UnixMillis expires_at;
-  uint32_t last_access = 0;  // Seconds since 1970.
-  uint32_t position = 0;     // Of its first block in the chain: suffixes are evicted first.
+  uint32_t last_access = 0;    // Seconds.
+  uint32_t keep_until = 0;     // Seconds: not evicted before. 0: as any other.
+  uint32_t position = 0;       // Of its first block in the chain: suffixes are evicted first.
   uint32_t ttl_seconds = 0;
+  uint32_t payload_bytes = 0;  // Of its blocks, each in whole sectors. 0: an older record.
   RetentionKind kind = RetentionKind::kRefreshed;
-  bool hit = false;  // Used since it was put. Memory only: a restart forgets it.
+  bool hit = false;  // Used since it was put: it has a StripeUse.
   auto operator<=>(const StripeState&) const = default;
+};
+
+// As it was when filed, under the run that it is filed under.
+struct StripeRecord {
+  RunId run;
+  StripeState state;
+  auto operator<=>(const StripeRecord&) const = default;
+};
+
+// What hits change of it. Each field only ever grows.
+struct StripeUse {
+  UnixMillis expires_at;
+  uint32_t last_access = 0;  // Seconds since 1970, as keep_until.
+  uint32_t keep_until = 0;
+  auto operator<=>(const StripeUse&) const = default;
 };
 
 // Where a stripe's manifest is filed.
@@ -34,17 +50,22 @@ struct StripeName {
 
 inline constexpr std::string_view kManifestPrefix = "im/";
 inline constexpr std::string_view kStatePrefix = "it/";
+inline constexpr std::string_view kUsePrefix = "iu/";
 inline constexpr std::string_view kSpacePrefix = "in/";
 
 std::string RunPrefix(const NamespaceId& space, const RunId& run);
 std::string ManifestKey(const StripeName& name);
 std::string StateKey(const StripeId& stripe);
-// Nothing when `key` is not a state key.
-std::optional<StripeId> StripeOfStateKey(std::string_view key);
+std::string UseKey(const StripeId& stripe);
+// Of a state or use key; nothing when `key` is neither.
+std::optional<StripeId> StripeOfKey(std::string_view key);
 
-std::string EncodeState(const StripeState& state);
-// kCorrupt when the length or the version is wrong.
-Result<StripeState> DecodeState(std::string_view bytes);
+std::string EncodeRecord(const StripeRecord& record);
+// Of this version or of version 1. kCorrupt when the length or the version is wrong.
+Result<StripeRecord> DecodeRecord(std::string_view bytes);
+
+std::string EncodeUse(const StripeUse& use);
+Result<StripeUse> DecodeUse(std::string_view bytes);
 
 // A namespace as registered: name -> (id, fingerprint, shape, retention).
 struct SpaceRecord {

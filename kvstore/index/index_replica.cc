@@ -4,57 +4,74 @@
 #include <algorithm>
 #include <utility>
 
+#include "kvstore/metadata/metadata_scan.h"
+
 namespace cairn::kv {
 namespace {
 
 constexpr size_t kScanLimit = 1024;
 constexpr size_t kFlushLimit = 1024;
 
+// Of all blocks, each in whole sectors.
+uint32_t PayloadBytes(const Manifest& manifest) {
+  if (manifest.blocks.empty()) return 0;
+  const ManifestBlock& last = manifest.blocks.back();
+  return static_cast<uint32_t>(AlignUp(last.offset + last.size, kSectorSize));
+}
+
 std::string AsString(const Bytes& bytes) { return std::string(AsText(bytes.span())); }
 
 }  // namespace
 
 Task<Result<std::unique_ptr<IndexReplica>>> IndexReplica::Open(MetadataStore& metadata, Log& log) {
-  std::unique_ptr<IndexReplica> replica(new IndexReplica(metadata));
-  const std::string prefix(kStatePrefix);
-  std::string after;
-  while (true) {
-    auto page = co_await metadata.Scan(prefix, after, kScanLimit);
-    if (!page.ok()) co_return page.status();
-    for (const MetadataStore::Entry& entry : page.value()) {
-      const std::optional<StripeId> stripe = StripeOfStateKey(entry.key);
-      const Result<StripeState> state = DecodeState(entry.value);
-      if (stripe && state.ok()) {
-        replica->stripes_.emplace(*stripe, state.value());
-      } else {
-        ++replica->damaged_records_;
-      }
-    }
-    if (page.value().size() < kScanLimit) break;
-    after = page.value().back().key;
+  std::unique_ptr<IndexReplica> opened(new IndexReplica(metadata));
+  IndexReplica& replica = *opened;
+  const auto load_record = [&](const MetadataStore::Entry& entry) { replica.LoadRecord(entry); };
+  const auto load_use = [&](const MetadataStore::Entry& entry) { replica.LoadUse(entry); };
+  KV_CO_RETURN_IF_ERROR(co_await ScanAll(metadata, std::string(kStatePrefix), load_record));
+  KV_CO_RETURN_IF_ERROR(co_await ScanAll(metadata, std::string(kUsePrefix), load_use));
+  if (replica.damaged_records_ > 0) {
+    log.Warning("index: skipped " + std::to_string(replica.damaged_records_) + " damaged records");
   }
-  if (replica->damaged_records_ > 0) {
-    log.Warning("index: skipped " + std::to_string(replica->damaged_records_) + " damaged records");
+  co_return std::move(opened);
+}
+
+void IndexReplica::LoadRecord(const MetadataStore::Entry& entry) {
+  const std::optional<StripeId> stripe = StripeOfKey(entry.key);
+  const Result<StripeRecord> record = DecodeRecord(entry.value);
+  const bool loaded = stripe && record.ok() && states_.Set(*stripe, record.value().state).ok();
+  if (!loaded) ++damaged_records_;
+}
+
+void IndexReplica::LoadUse(const MetadataStore::Entry& entry) {
+  const std::optional<StripeId> stripe = StripeOfKey(entry.key);
+  const Result<StripeUse> use = DecodeUse(entry.value);
+  if (stripe && use.ok()) {
+    states_.Raise(*stripe, use.value());
+  } else {
+    ++damaged_records_;
   }
-  co_return std::move(replica);
 }
 
 Task<Status> IndexReplica::Publish(IndexedStripe stripe, uint32_t now_seconds,
                                    Durability durability) {
   const Manifest& manifest = stripe.manifest;
   const StripeState state{.space = manifest.space,
-                          .run = manifest.run,
                           .expires_at = stripe.expires_at,
                           .last_access = now_seconds,
+                          .keep_until = stripe.keep_until,
                           .position = stripe.position,
                           .ttl_seconds = manifest.retention.ttl_seconds,
-                          .kind = manifest.retention.kind};
+                          .payload_bytes = PayloadBytes(manifest),
+                          .kind = manifest.retention.kind,
+                          .hit = false};
+  const StripeRecord record{.run = manifest.run, .state = state};
   MetadataBatch batch;
   batch.Put(ManifestKey({manifest.space, manifest.run, manifest.stripe}),
             AsString(EncodeManifest(manifest)));
-  batch.Put(StateKey(manifest.stripe), EncodeState(state));
+  batch.Put(StateKey(manifest.stripe), EncodeRecord(record));
   KV_CO_RETURN_IF_ERROR(co_await metadata_.Write(std::move(batch)));
-  stripes_.insert_or_assign(manifest.stripe, state);
+  KV_CO_RETURN_IF_ERROR(states_.Set(manifest.stripe, state));
   if (durability == Durability::kPowerCut) co_return co_await metadata_.Sync();
   co_return Status();
 }
@@ -72,9 +89,12 @@ Task<Result<std::vector<IndexedStripe>>> IndexReplica::LookUp(NamespaceId space,
         ++damaged_records_;  // As good as forgotten: another replica has it, or it is a miss.
         continue;
       }
-      const StripeState* state = Find(manifest.value().stripe);
-      if (state == nullptr) continue;  // Withdrawn while we read.
-      found.push_back({std::move(manifest).value(), state->expires_at, state->position});
+      const std::optional<StripeState> state = Find(manifest.value().stripe);
+      if (!state) continue;  // Withdrawn while we read.
+      found.push_back({.manifest = std::move(manifest).value(),
+                       .expires_at = state->expires_at,
+                       .position = state->position,
+                       .keep_until = state->keep_until});
     }
     if (page.value().size() < kScanLimit) break;
     after = page.value().back().key;
@@ -83,36 +103,72 @@ Task<Result<std::vector<IndexedStripe>>> IndexReplica::LookUp(NamespaceId space,
 }
 
 Task<Status> IndexReplica::Withdraw(StripeName name) {
-  stripes_.erase(name.stripe);
-  touched_.erase(name.stripe);
+  states_.Erase(name.stripe);
   MetadataBatch batch;
   batch.Delete(ManifestKey(name));
   batch.Delete(StateKey(name.stripe));
+  batch.Delete(UseKey(name.stripe));
   co_return co_await metadata_.Write(std::move(batch));
 }
 
-void IndexReplica::Touch(StripeId stripe, uint32_t now_seconds, UnixMillis expires_at) {
-  const auto found = stripes_.find(stripe);
-  if (found == stripes_.end()) return;
-  StripeState& state = found->second;
-  state.hit = true;
-  if (state.last_access >= now_seconds && state.expires_at >= expires_at) return;
-  state.last_access = std::max(state.last_access, now_seconds);
-  state.expires_at = std::max(state.expires_at, expires_at);
-  touched_.insert(stripe);
+void IndexReplica::Touch(StripeId stripe, const StripeUse& use) {
+  if (!states_.Raise(stripe, use) || states_.IsDirty(stripe)) return;
+  states_.SetDirty(stripe, true);
+  touched_.push_back(stripe);
 }
 
 Task<Status> IndexReplica::Flush() {
   while (!touched_.empty()) {
+    const size_t count = std::min(touched_.size(), kFlushLimit);
+    const std::vector<StripeId> flushed(touched_.end() - static_cast<ptrdiff_t>(count),
+                                        touched_.end());
+    touched_.resize(touched_.size() - count);
     MetadataBatch batch;
-    while (!touched_.empty() && batch.changes.size() < kFlushLimit) {
-      const auto first = touched_.begin();
-      if (const StripeState* state = Find(*first)) batch.Put(StateKey(*first), EncodeState(*state));
-      touched_.erase(first);
+    for (const StripeId& stripe : flushed) {
+      const std::optional<StripeState> state = Find(stripe);
+      if (!state) continue;  // Withdrawn meanwhile.
+      states_.SetDirty(stripe, false);
+      const StripeUse use{.expires_at = state->expires_at,
+                          .last_access = state->last_access,
+                          .keep_until = state->keep_until};
+      batch.Put(UseKey(stripe), EncodeUse(use));
     }
-    if (!batch.empty()) KV_CO_RETURN_IF_ERROR(co_await metadata_.Write(std::move(batch)));
+    if (batch.empty()) continue;
+    Status written = co_await metadata_.Write(std::move(batch));
+    if (written.ok()) continue;
+    for (const StripeId& stripe : flushed) {
+      if (!states_.Has(stripe) || states_.IsDirty(stripe)) continue;
+      states_.SetDirty(stripe, true);
+      touched_.push_back(stripe);
+    }
+    co_return written;
   }
+  touched_.shrink_to_fit();
   co_return Status();
+}
+
+Task<Result<StripeName>> IndexReplica::NameOf(StripeId stripe) {
+  const auto bytes = co_await metadata_.Get(StateKey(stripe));
+  if (!bytes.ok()) co_return bytes.status();
+  const Result<StripeRecord> record = DecodeRecord(bytes.value());
+  if (!record.ok()) co_return record.status();
+  co_return StripeName{record.value().state.space, record.value().run, stripe};
+}
+
+Task<Result<IndexReplica::NamePage>> IndexReplica::ListNames(std::optional<StripeId> after,
+                                                             size_t limit) {
+  const std::string from = after ? StateKey(*after) : std::string();
+  const auto entries = co_await metadata_.Scan(std::string(kStatePrefix), from, limit);
+  if (!entries.ok()) co_return entries.status();
+  NamePage page;
+  for (const MetadataStore::Entry& entry : entries.value()) {
+    const std::optional<StripeId> stripe = StripeOfKey(entry.key);
+    const Result<StripeRecord> record = DecodeRecord(entry.value);
+    if (!stripe || !record.ok() || !Has(*stripe)) continue;
+    page.names.push_back({record.value().state.space, record.value().run, *stripe});
+  }
+  if (entries.value().size() == limit) page.next = StripeOfKey(entries.value().back().key);
+  co_return page;
 }
 
 Task<Status> IndexReplica::SaveSpace(SpaceRecord record) {
@@ -143,15 +199,8 @@ Task<Result<std::vector<SpaceRecord>>> IndexReplica::ListSpaces() {
   co_return std::move(spaces);
 }
 
-const StripeState* IndexReplica::Find(StripeId stripe) const {
-  const auto found = stripes_.find(stripe);
-  return found == stripes_.end() ? nullptr : &found->second;
-}
-
 uint64_t IndexReplica::memory_bytes() const {
-  // A node of std::map: the value, three pointers and a colour, and the allocator's header.
-  constexpr uint64_t kNode = sizeof(std::pair<const StripeId, StripeState>) + 40;
-  return stripes_.size() * kNode + touched_.size() * (sizeof(StripeId) + 40);
+  return states_.memory_bytes() + touched_.capacity() * sizeof(StripeId);
 }
 
 }  // namespace cairn::kv

@@ -1,19 +1,18 @@
 // One target's replica of the index: runs -> manifests, with the expiry and recency of each stripe.
 //
-// Manifests lie in the target's MetadataStore; in memory there is one StripeState per stripe.
+// Manifests lie in the target's MetadataStore; in memory there is one packed state per stripe.
 // Loop thread only. Several calls may be in flight.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "kvstore/async/task.h"
 #include "kvstore/base/log.h"
 #include "kvstore/index/index_codec.h"
+#include "kvstore/index/state_table.h"
 #include "kvstore/metadata/metadata_store.h"
 
 namespace cairn::kv {
@@ -21,8 +20,9 @@ namespace cairn::kv {
 // A manifest with what only the index knows of it.
 struct IndexedStripe {
   Manifest manifest;
-  UnixMillis expires_at;  // As of the latest refresh.
+  UnixMillis expires_at;    // As of the latest refresh.
   uint32_t position = 0;
+  uint32_t keep_until = 0;  // Seconds since 1970; 0: may be evicted at any time.
 };
 
 enum class Durability : uint8_t { kProcess, kPowerCut };
@@ -33,7 +33,8 @@ class IndexReplica {
   // `metadata` and `log` must outlive the result.
   static Task<Result<std::unique_ptr<IndexReplica>>> Open(MetadataStore& metadata, Log& log);
 
-  // Files the manifest under its run. Publishing the same stripe again is fine.
+  // Files the manifest under its run. Publishing the same stripe again is fine. kOverloaded when
+  // too many namespaces have stripes here.
   Task<Status> Publish(IndexedStripe stripe, uint32_t now_seconds, Durability durability);
 
   // Everything filed under the run, expired or not: one range read.
@@ -42,27 +43,42 @@ class IndexReplica {
   // Removes the stripe. Fine when it is not there.
   Task<Status> Withdraw(StripeName name);
 
-  // A hit: changes memory now, and the metadata with the next Flush.
-  void Touch(StripeId stripe, uint32_t now_seconds, UnixMillis expires_at);
-  // Writes the states that Touch changed.
+  // A hit: changes memory now, and the metadata with the next Flush. Never lowers anything.
+  void Touch(StripeId stripe, const StripeUse& use);
+  // Writes what Touch changed.
   Task<Status> Flush();
+  bool has_touched() const { return !touched_.empty(); }
+
+  // Under which run the stripe is filed: one read. kNotFound when it is not filed here.
+  Task<Result<StripeName>> NameOf(StripeId stripe);
+  // The names of the stripes filed here, in pieces: at most `limit` behind `after`. The last piece
+  // has no `next`.
+  struct NamePage {
+    std::vector<StripeName> names;
+    std::optional<StripeId> next;  // The next piece's `after`.
+  };
+  Task<Result<NamePage>> ListNames(std::optional<StripeId> after, size_t limit);
 
   Task<Status> SaveSpace(SpaceRecord record);
   Task<Result<std::vector<SpaceRecord>>> ListSpaces();
 
+  // From memory, by stripe: the table of all that is filed here.
+  const StateTable& states() const { return states_; }
   // Nothing when the stripe is not filed here.
-  const StripeState* Find(StripeId stripe) const;
-  const std::map<StripeId, StripeState>& stripes() const { return stripes_; }
-  bool has_touched() const { return !touched_.empty(); }
+  std::optional<StripeState> Find(StripeId stripe) const { return states_.Find(stripe); }
+  bool Has(StripeId stripe) const { return states_.Has(stripe); }
+
   uint64_t damaged_records() const { return damaged_records_; }
   uint64_t memory_bytes() const;
 
  private:
   explicit IndexReplica(MetadataStore& metadata) : metadata_(metadata) {}
+  void LoadRecord(const MetadataStore::Entry& entry);
+  void LoadUse(const MetadataStore::Entry& entry);
 
   MetadataStore& metadata_;
-  std::map<StripeId, StripeState> stripes_;
-  std::set<StripeId> touched_;  // Changed since the last Flush.
+  StateTable states_;
+  std::vector<StripeId> touched_;  // Changed since the last Flush, and marked dirty.
   uint64_t damaged_records_ = 0;
 };
 

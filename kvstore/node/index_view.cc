@@ -1,4 +1,4 @@
-// Walks the replicas' tables in memory; reads manifests only of what has to be copied.
+// Walks the replicas' records; reads manifests only of what has to be copied.
 #include "kvstore/node/index_view.h"
 
 #include <algorithm>
@@ -9,6 +9,8 @@
 namespace cairn::kv {
 namespace {
 
+constexpr size_t kNamesAtOnce = 1024;
+
 LocalTarget* Find(const LocalTargets& targets, TargetId id) {
   for (const auto& target : targets) {
     if (target->id() == id) return target.get();
@@ -18,13 +20,13 @@ LocalTarget* Find(const LocalTargets& targets, TargetId id) {
 
 // The replicas that should have the stripe and do not.
 std::vector<LocalTarget*> MissingAt(const LocalTargets& targets, const std::vector<TargetId>& ids,
-                                    StripeId stripe, const StripeState& state) {
-  std::vector<TargetId> order = ReplicaOrder(state.space, state.run, ids);
+                                    const StripeName& name) {
+  std::vector<TargetId> order = ReplicaOrder(name.space, name.run, ids);
   order.resize(std::min<size_t>(order.size(), kIndexReplicas));
   std::vector<LocalTarget*> missing;
   for (const TargetId id : order) {
     LocalTarget* target = Find(targets, id);
-    if (!target->MayHaveFiled(stripe)) missing.push_back(target);
+    if (!target->MayHaveFiled(name.stripe)) missing.push_back(target);
   }
   return missing;
 }
@@ -39,12 +41,12 @@ uint32_t ShardsAtHand(const LocalTargets& targets, const Manifest& manifest) {
   return count;
 }
 
-Task<Status> CopyStripe(const LocalTargets& targets, LocalTarget& from, StripeId stripe,
-                        StripeState state, std::vector<LocalTarget*> to, uint64_t& filed) {
-  auto stripes = co_await from.LookUp(state.space, state.run);
+Task<Status> CopyStripe(const LocalTargets& targets, LocalTarget& from, StripeName name,
+                        std::vector<LocalTarget*> to, uint64_t& filed) {
+  auto stripes = co_await from.LookUp(name.space, name.run);
   if (!stripes.ok()) co_return stripes.status();
   for (const IndexedStripe& indexed : stripes.value()) {
-    if (indexed.manifest.stripe != stripe) continue;
+    if (indexed.manifest.stripe != name.stripe) continue;
     if (ShardsAtHand(targets, indexed.manifest) < indexed.manifest.data_shards) continue;
     for (LocalTarget* target : to) {
       KV_CO_RETURN_IF_ERROR(co_await target->Publish(indexed, Durability::kProcess));
@@ -59,17 +61,29 @@ Task<Status> CopyStripe(const LocalTargets& targets, LocalTarget& from, StripeId
 std::optional<StripeState> FindState(const LocalTargets& targets, StripeId stripe) {
   std::optional<StripeState> best;
   for (const auto& target : targets) {
-    const StripeState* state = target->index().Find(stripe);
-    if (state == nullptr) continue;
+    const std::optional<StripeState> state = target->index().Find(stripe);
+    if (!state) continue;
     if (!best) {
-      best = *state;
+      best = state;
       continue;
     }
     best->expires_at = std::max(best->expires_at, state->expires_at);
     best->last_access = std::max(best->last_access, state->last_access);
     best->hit = best->hit || state->hit;
+    best->keep_until = std::max(best->keep_until, state->keep_until);
   }
   return best;
+}
+
+Task<Result<StripeName>> FindName(const LocalTargets& targets, StripeId stripe) {
+  Status failure(Code::kNotFound);
+  for (const auto& target : targets) {
+    if (!target->MayHaveFiled(stripe)) continue;
+    auto name = co_await target->index().NameOf(stripe);
+    if (name.ok()) co_return name;
+    if (name.code() == Code::kUnavailable) failure = name.status();
+  }
+  co_return failure;
 }
 
 std::vector<StripeId> StripesOn(const LocalTarget& target) {
@@ -88,19 +102,22 @@ Task<Status> RepairIndex(const LocalTargets& targets, uint64_t& filed) {
   std::sort(ids.begin(), ids.end());
   Status outcome;
   for (const auto& target : targets) {
-    // The table may change while we copy: go by ids.
-    std::vector<StripeId> stripes;
-    for (const auto& [stripe, state] : target->index().stripes()) {
-      if (!MissingAt(targets, ids, stripe, state).empty()) stripes.push_back(stripe);
-    }
-    for (const StripeId& stripe : stripes) {
-      const StripeState* state = target->index().Find(stripe);
-      if (state == nullptr) continue;
-      const StripeState copy = *state;
-      const std::vector<LocalTarget*> missing = MissingAt(targets, ids, stripe, copy);
-      if (missing.empty()) continue;
-      Status copied = co_await CopyStripe(targets, *target, stripe, copy, missing, filed);
-      if (!copied.ok()) outcome = std::move(copied);
+    std::optional<StripeId> after;
+    bool more = true;
+    while (more) {
+      auto page = co_await target->index().ListNames(after, kNamesAtOnce);
+      if (!page.ok()) {
+        outcome = page.status();
+        break;
+      }
+      for (const StripeName& name : page.value().names) {
+        const std::vector<LocalTarget*> missing = MissingAt(targets, ids, name);
+        if (missing.empty()) continue;
+        Status copied = co_await CopyStripe(targets, *target, name, missing, filed);
+        if (!copied.ok()) outcome = std::move(copied);
+      }
+      after = page.value().next;
+      more = after.has_value();
     }
   }
   co_return outcome;

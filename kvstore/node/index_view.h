@@ -15,6 +15,10 @@ using LocalTargets = std::vector<std::unique_ptr<LocalTarget>>;
 // The state with the latest access and expiry of any replica; nothing when none has filed it.
 std::optional<StripeState> FindState(const LocalTargets& targets, StripeId stripe);
 
+// Under which run the stripe is filed: one read of metadata. kNotFound when no replica has a
+// whole record of it; kUnavailable when one that has it could not be read.
+Task<Result<StripeName>> FindName(const LocalTargets& targets, StripeId stripe);
+
 // Every stripe that `target` holds a shard of, by segment and offset.
 std::vector<StripeId> StripesOn(const LocalTarget& target);
 

@@ -77,7 +77,8 @@ Task<Status> LocalTarget::Withdraw(StripeName name) {
 }
 
 void LocalTarget::Touch(StripeId stripe, UnixMillis expires_at) {
-  index_->Touch(stripe, NowSeconds(), expires_at);
+  const StripeUse use{.expires_at = expires_at, .last_access = NowSeconds(), .keep_until = 0};
+  index_->Touch(stripe, use);
 }
 
 Task<Status> LocalTarget::SaveSpace(SpaceRecord record) {

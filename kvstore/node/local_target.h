@@ -38,7 +38,7 @@ class LocalTarget final : public TargetPort {
   Task<Status> Publish(IndexedStripe stripe, Durability durability) override;
   Task<Result<std::vector<IndexedStripe>>> LookUp(NamespaceId space, RunId run) override;
   Task<Status> Withdraw(StripeName name) override;
-  bool MayHaveFiled(StripeId stripe) const override { return index_->Find(stripe) != nullptr; }
+  bool MayHaveFiled(StripeId stripe) const override { return index_->Has(stripe); }
   void Touch(StripeId stripe, UnixMillis expires_at) override;
   Task<Status> SaveSpace(SpaceRecord record) override;
   Task<Result<std::vector<SpaceRecord>>> ListSpaces() override;
@@ -49,6 +49,7 @@ class LocalTarget final : public TargetPort {
   SegmentLog& log() { return *log_; }
   const SegmentLog& log() const { return *log_; }
   IndexReplica& index() { return *index_; }
+  const IndexReplica& index() const { return *index_; }
   const std::string& label() const { return medium_.label; }
   uint64_t memory_bytes() const;
 

@@ -9,6 +9,7 @@ namespace {
 
 constexpr size_t kRemovalsAtOnce = 16;
 constexpr size_t kPurgeMax = 256;
+constexpr size_t kPurgeVisits = 1 << 16;
 
 uint64_t FreeSegments(const LocalTarget& target) {
   const std::vector<SegmentInfo> segments = target.log().segments();
@@ -139,14 +140,24 @@ Task<void> Reclaimer::Execute(LocalTarget& target, SegmentReclaim reclaim) {
   if (!freed.ok()) parts_.log.Debug(target.label() + ": not freed: " + freed.ToString());
 }
 
+// False when it stays.
+Task<bool> Reclaimer::RemoveOne(StripeId stripe, MissReason reason) {
+  auto name = co_await FindName(parts_.targets, stripe);
+  if (name.ok()) co_return co_await index_->Remove(name.value(), reason);
+  if (name.code() == Code::kNotFound) {
+    // In no index: only its shards are left.
+    const StripeName shards_only{.space = {}, .run = {}, .stripe = stripe};
+    co_return co_await index_->Remove(shards_only, MissReason::kAbsent);
+  }
+  parts_.log.Debug("a stripe cannot be removed now: " + name.status().ToString());
+  co_return false;
+}
+
 Task<void> Reclaimer::RemoveAll(std::vector<StripeId> stripes, MissReason reason) {
   for (size_t begin = 0; begin < stripes.size(); begin += kRemovalsAtOnce) {
     std::vector<Task<bool>> removals;
     for (size_t i = begin; i < std::min(stripes.size(), begin + kRemovalsAtOnce); ++i) {
-      const std::optional<StripeState> state = FindState(parts_.targets, stripes[i]);
-      StripeName name{.space = {}, .run = {}, .stripe = stripes[i]};
-      if (state) name = {state->space, state->run, stripes[i]};
-      removals.push_back(index_->Remove(name, state ? reason : MissReason::kAbsent));
+      removals.push_back(RemoveOne(stripes[i], reason));
     }
     for (Task<bool>& removal : removals) {
       (void)co_await removal;  // What is held stays: its segment is not freed this time.
@@ -159,11 +170,23 @@ Task<void> Reclaimer::PurgeExpired() {
   purge_next_ = (purge_next_ + 1) % parts_.targets.size();
   const UnixMillis now = parts_.clock.UnixNow();
   std::vector<StripeId> over;
-  for (const auto& [stripe, state] : parts_.targets[purge_next_]->index().stripes()) {
-    if (now < state.expires_at || over.size() >= kPurgeMax) continue;
+  purge_after_.resize(parts_.targets.size());
+  std::optional<StripeId>& after = purge_after_[purge_next_];
+  std::optional<StripeId> reached;
+  size_t visited = 0;
+  const auto look = [&](StripeId stripe, const StripeState& state) {
+    if (over.size() >= kPurgeMax || ++visited > kPurgeVisits) {
+      return false;  // The next call for this target goes on behind `reached`.
+    }
+    reached = stripe;
+    if (now < state.expires_at) return true;
     const std::optional<StripeState> newest = FindState(parts_.targets, stripe);
     if (newest && now >= newest->expires_at) over.push_back(stripe);
-  }
+    return true;
+  };
+  parts_.targets[purge_next_]->index().states().ForEachAfter(after, look);
+  const bool stopped = over.size() >= kPurgeMax || visited > kPurgeVisits;
+  after = stopped ? reached : std::nullopt;
   co_await RemoveAll(std::move(over), MissReason::kExpired);
 }
 

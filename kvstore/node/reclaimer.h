@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "kvstore/async/event.h"
 #include "kvstore/base/log.h"
@@ -34,7 +36,8 @@ class Reclaimer final : public SpaceKeeper {
   Task<Status> MakeRoom(uint64_t bytes) override;
   // Reclaims where less is free than the watermark asks for.
   Task<void> RunIfLow();
-  // Removes stripes whose time is over, of one target's replica each time, at most 256.
+  // Removes stripes whose time is over, of one target's replica each time: at most 256, and looks
+  // at 65,536 at most.
   Task<void> PurgeExpired();
   // Drops shards that no index knows and nobody is putting: left over by a crash.
   Task<void> ReapOrphans();
@@ -48,6 +51,7 @@ class Reclaimer final : public SpaceKeeper {
   std::vector<SegmentView> ViewOf(LocalTarget& target) const;
   ShardView ViewOf(StripeId stripe) const;
   Task<void> Execute(LocalTarget& target, SegmentReclaim reclaim);
+  Task<bool> RemoveOne(StripeId stripe, MissReason reason);
   Task<void> RemoveAll(std::vector<StripeId> stripes, MissReason reason);
 
   Parts parts_;
@@ -57,6 +61,7 @@ class Reclaimer final : public SpaceKeeper {
   StoreStats* stats_ = nullptr;
   std::shared_ptr<Event> running_;  // Set when the reclaim in progress ends. Shared with waiters.
   size_t purge_next_ = 0;
+  std::vector<std::optional<StripeId>> purge_after_;  // Of each target, where to go on.
   bool stopping_ = false;
 };
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kvstore/base/checksum.h"
 #include "tests/sim/memory_metadata.h"
 #include "tests/support/status_matchers.h"
 
@@ -54,6 +55,7 @@ class Replica {
     const Manifest& manifest = stripe.manifest;
     return clock_.Await(replica_->Withdraw({manifest.space, manifest.run, manifest.stripe}));
   }
+  void FailNext() { metadata_.FailWrite(1); }
   IndexReplica& operator*() { return *replica_; }
   IndexReplica* operator->() { return replica_.get(); }
   sim::SimClock& clock() { return clock_; }
@@ -87,19 +89,25 @@ TEST(IndexReplica, WithdrawnIsGoneAlsoAfterARestart) {
   EXPECT_TRUE(replica.LookUp(1).empty());
   replica.Crash(CrashMode::kProcess);
   EXPECT_TRUE(replica.LookUp(1).empty());
-  EXPECT_EQ(replica->Find(StripeId{{3, 10}}), nullptr);
+  EXPECT_FALSE(replica->Has(StripeId{{3, 10}}));
 }
 
 TEST(IndexReplica, StatesSurviveARestart) {
   Replica replica;
   EXPECT_THAT(replica.Publish(StripeOf(1, 10)), IsOk());
-  replica->Touch(StripeId{{3, 10}}, 200, {9000});
+  replica->Touch(StripeId{{3, 10}},
+                 {.expires_at = {9000}, .last_access = 200, .keep_until = 77});
   EXPECT_THAT(replica.clock().Await(replica->Flush()), IsOk());
   replica.Crash(CrashMode::kProcess);
-  const StripeState* state = replica->Find(StripeId{{3, 10}});
-  ASSERT_NE(state, nullptr);
+  const std::optional<StripeState> state = replica->Find(StripeId{{3, 10}});
+  ASSERT_TRUE(state.has_value());
   EXPECT_EQ(state->last_access, 200u);
+  EXPECT_TRUE(state->hit);
   EXPECT_EQ(state->expires_at.value, 9000);
+  EXPECT_EQ(state->keep_until, 77u);
+  EXPECT_EQ(state->position, 5u);
+  EXPECT_EQ(state->payload_bytes, 4096u);
+  EXPECT_EQ(state->ttl_seconds, 10u);
   EXPECT_EQ(replica.LookUp(1)[0].expires_at.value, 9000);
 }
 
@@ -107,8 +115,11 @@ TEST(IndexReplica, ATouchNeverLowers) {
   Replica replica;
   EXPECT_THAT(replica.Publish(StripeOf(1, 10)), IsOk());
   EXPECT_FALSE(replica->Find(StripeId{{3, 10}})->hit);
-  replica->Touch(StripeId{{3, 10}}, 50, {1});
+  const StripeUse early{.expires_at = {1}, .last_access = 50, .keep_until = 0};
+  replica->Touch(StripeId{{3, 10}}, early);
   EXPECT_TRUE(replica->Find(StripeId{{3, 10}})->hit);
+  EXPECT_THAT(replica.clock().Await(replica->Flush()), IsOk());
+  replica->Touch(StripeId{{3, 10}}, early);
   EXPECT_EQ(replica->Find(StripeId{{3, 10}})->last_access, 100u);
   EXPECT_EQ(replica->Find(StripeId{{3, 10}})->expires_at.value, 500);
   EXPECT_FALSE(replica->has_touched());
@@ -132,15 +143,120 @@ TEST(IndexReplica, DamagedRecordsAreForgottenNotServed) {
   EXPECT_EQ(replica->damaged_records(), 1u);
 }
 
-TEST(IndexCodec, StatesAndNamespacesComeBackEqual) {
-  const StripeState state{.space = NamespaceId{{1, 2}},
-                          .run = RunId{{3, 4}},
-                          .expires_at = {-5},
-                          .last_access = 6,
-                          .position = 7,
-                          .ttl_seconds = 8,
-                          .kind = RetentionKind::kFixed};
-  EXPECT_EQ(DecodeState(EncodeState(state)).value(), state);
+TEST(IndexReplica, WhatAFailedFlushTookIsWrittenByTheNext) {
+  Replica replica;
+  EXPECT_THAT(replica.Publish(StripeOf(1, 10)), IsOk());
+  replica->Touch(StripeId{{3, 10}}, {.expires_at = {9000}, .last_access = 200, .keep_until = 0});
+  replica.FailNext();
+  EXPECT_THAT(replica.clock().Await(replica->Flush()), HasCode(Code::kUnavailable));
+  EXPECT_TRUE(replica->has_touched());
+  EXPECT_THAT(replica.clock().Await(replica->Flush()), IsOk());
+  replica.Crash(CrashMode::kProcess);
+  EXPECT_EQ(replica->Find(StripeId{{3, 10}})->last_access, 200u);
+}
+
+TEST(IndexReplica, NamesEveryStripeInPieces) {
+  Replica replica;
+  for (uint64_t i = 0; i < 10; ++i) {
+    EXPECT_THAT(replica.Publish(StripeOf(i % 3, i)), IsOk());
+  }
+  std::vector<StripeName> names;
+  std::optional<StripeId> after;
+  int pieces = 0;
+  do {
+    const auto page = replica.clock().Await(replica->ListNames(after, 4)).value();
+    names.insert(names.end(), page.names.begin(), page.names.end());
+    after = page.next;
+    ++pieces;
+  } while (after);
+  EXPECT_EQ(pieces, 3);
+  ASSERT_EQ(names.size(), 10u);
+  for (uint64_t i = 0; i < 10; ++i) {
+    const StripeName expected{NamespaceId{{1, 1}}, RunId{{2, i % 3}}, StripeId{{3, i}}};
+    EXPECT_EQ(names[i], expected);
+    EXPECT_EQ(replica.clock().Await(replica->NameOf(expected.stripe)).value(), expected);
+  }
+  const StripeId other{{3, 99}};
+  EXPECT_THAT(replica.clock().Await(replica->NameOf(other)), HasCode(Code::kNotFound));
+}
+
+TEST(IndexReplica, ReadsWhatVersion1Wrote) {
+  Replica replica;
+  // A record of version 1: what follows the kind came with version 2.
+  StripeRecord record{.run = RunId{{2, 1}}, .state = {}};
+  record.state.space = NamespaceId{{1, 1}};
+  record.state.expires_at = {7000};
+  record.state.last_access = 6;
+  std::string old = EncodeRecord(record).substr(0, 1 + 16 + 16 + 8 + 4 + 4 + 4 + 1);
+  old[0] = 1;
+  const uint64_t checksum = Checksum(AsBytes(old));
+  for (int shift = 0; shift < 64; shift += 8) old.push_back(static_cast<char>(checksum >> shift));
+  MetadataBatch batch;
+  batch.Put(StateKey(StripeId{{3, 10}}), old);
+  EXPECT_THAT(replica.clock().Await(replica.raw().Write(batch)), IsOk());
+  replica.Open();
+  const std::optional<StripeState> state = replica->Find(StripeId{{3, 10}});
+  ASSERT_TRUE(state.has_value());
+  EXPECT_EQ(*state, record.state);
+}
+
+TEST(StateTable, NumbersNamespacesOnlyWhileTheyHaveStripes) {
+  StateTable table;
+  StripeState state;
+  for (uint64_t i = 0; i < 65536; ++i) {
+    state.space = NamespaceId{{1, i}};
+    ASSERT_THAT(table.Set(StripeId{{5, i}}, state), IsOk());
+  }
+  state.space = NamespaceId{{1, 65536}};
+  EXPECT_THAT(table.Set(StripeId{{5, 65536}}, state), HasCode(Code::kOverloaded));
+  EXPECT_TRUE(table.Erase(StripeId{{5, 123}}));
+  ASSERT_THAT(table.Set(StripeId{{5, 65536}}, state), IsOk());
+  EXPECT_EQ(table.Find(StripeId{{5, 65536}})->space, state.space);
+  const NamespaceId other{{1, 124}};
+  EXPECT_EQ(table.Find(StripeId{{5, 124}})->space, other);
+}
+
+TEST(StateTable, KeepsWhatFitsExactly) {
+  StateTable table;
+  const StripeId stripe{{5, 1}};
+  StripeState state{.space = NamespaceId{{1, 2}},
+                    .expires_at = {4'102'444'800'999},  // In 2100.
+                    .last_access = 4'000'000'000,
+                    .keep_until = 4'000'000'001,
+                    .position = (1 << 22) - 1,
+                    .ttl_seconds = 200'000'000,
+                    .payload_bytes = 64 << 20,
+                    .kind = RetentionKind::kFixed,
+                    .hit = true};
+  ASSERT_THAT(table.Set(stripe, state), IsOk());
+  EXPECT_EQ(table.Find(stripe), state);
+  // Beyond what fits: the largest there is, never a wrap.
+  state.expires_at = {int64_t{1} << 60};
+  state.position = 1 << 22;
+  state.ttl_seconds = 1 << 28;
+  ASSERT_THAT(table.Set(stripe, state), IsOk());
+  EXPECT_EQ(table.Find(stripe)->expires_at.value, (int64_t{1} << 42) - 1);
+  EXPECT_EQ(table.Find(stripe)->position, (1u << 22) - 1);
+  EXPECT_EQ(table.Find(stripe)->ttl_seconds, (1u << 28) - 1);
+  state.expires_at = {-5};
+  ASSERT_THAT(table.Set(stripe, state), IsOk());
+  EXPECT_EQ(table.Find(stripe)->expires_at.value, 0);
+}
+
+TEST(IndexCodec, RecordsComeBackEqual) {
+  const StripeRecord record{.run = RunId{{3, 4}},
+                            .state = {.space = NamespaceId{{1, 2}},
+                                      .expires_at = {-5},
+                                      .last_access = 6,
+                                      .keep_until = 10,
+                                      .position = 7,
+                                      .ttl_seconds = 8,
+                                      .payload_bytes = 9,
+                                      .kind = RetentionKind::kFixed,
+                                      .hit = false}};
+  EXPECT_EQ(DecodeRecord(EncodeRecord(record)).value(), record);
+  const StripeUse use{.expires_at = {-5}, .last_access = 6, .keep_until = 7};
+  EXPECT_EQ(DecodeUse(EncodeUse(use)).value(), use);
   const SpaceRecord space{.id = NamespaceId{{1, 2}},
                           .name = "name",
                           .fingerprint = std::string("f\0p", 3),
@@ -152,16 +268,21 @@ TEST(IndexCodec, StatesAndNamespacesComeBackEqual) {
   EXPECT_EQ(DecodeSpace(EncodeSpace(space)).value(), space);
 }
 
-TEST(IndexCodec, EveryFlippedBitAndEveryLengthIsNoticed) {
-  const std::string good = EncodeState(StripeState{});
+template <typename Decode>
+void ExpectEveryDamageNoticed(const std::string& good, Decode decode) {
   for (size_t bit = 0; bit < good.size() * 8; ++bit) {
     std::string bad = good;
     bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
-    EXPECT_THAT(DecodeState(bad), HasCode(Code::kCorrupt)) << bit;
+    EXPECT_THAT(decode(bad), HasCode(Code::kCorrupt)) << bit;
   }
   for (size_t size = 0; size < good.size(); ++size) {
-    EXPECT_THAT(DecodeState(good.substr(0, size)), HasCode(Code::kCorrupt)) << size;
+    EXPECT_THAT(decode(good.substr(0, size)), HasCode(Code::kCorrupt)) << size;
   }
+}
+
+TEST(IndexCodec, EveryFlippedBitAndEveryLengthIsNoticed) {
+  ExpectEveryDamageNoticed(EncodeRecord(StripeRecord{}), DecodeRecord);
+  ExpectEveryDamageNoticed(EncodeUse(StripeUse{}), DecodeUse);
 }
 
 }  // namespace
