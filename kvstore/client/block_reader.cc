@@ -12,6 +12,7 @@ BlockReader::BlockReader(Loop& loop, Clock& clock, TargetSet& targets, StoreStat
       clock_(clock),
       stats_(stats),
       reader_(loop, clock, targets, stats, limits),
+      gathers_(loop, limits.copy_bytes_max),
       cache_(cache) {}
 
 Task<Status> BlockReader::Read(KnownStripePtr stripe, uint32_t block, Segments into,
@@ -67,7 +68,7 @@ Task<Status> BlockReader::Lead(KnownStripePtr stripe, uint32_t block, Segments i
   BufferPool::Buffer gathered;
   MutableByteSpan memory = into[0];
   if (into.size() > 1) {
-    gathered = co_await reader_.copies().Take(AlignUp(wanted.size, kSectorSize));
+    gathered = co_await gathers_.Take(AlignUp(wanted.size, kSectorSize));
     memory = gathered.span();
   }
   flight->outcome = co_await reader_.ReadBlock(std::move(stripe), block, memory, deadline);

@@ -27,8 +27,13 @@ class BlockReader {
   // The stripe is gone: its room in the cache is free.
   void Forget(StripeId stripe) { cache_.Drop(stripe); }
 
+  // As StripeReader::Stop.
+  Task<void> Stop() { return reader_.Stop(); }
+
   StripeReader& stripes() { return reader_; }
-  uint64_t memory_bytes() const { return reader_.memory_bytes() + cache_.memory_bytes(); }
+  uint64_t memory_bytes() const {
+    return reader_.memory_bytes() + gathers_.memory_bytes() + cache_.memory_bytes();
+  }
 
  private:
   // A call that waits for another's read of the same block.
@@ -54,6 +59,7 @@ class BlockReader {
   Clock& clock_;
   StoreStats& stats_;
   StripeReader reader_;
+  BufferPool gathers_;  // Blocks that go to scattered memory. Not the reader's own pool.
   BlockCache cache_;
   std::map<BlockCache::Key, std::shared_ptr<Flight>> flights_;
 };

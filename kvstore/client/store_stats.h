@@ -32,6 +32,8 @@ struct StoreStats {
   uint64_t cache_misses = 0;
   uint64_t cache_hit_bytes = 0;
   uint64_t shared_reads = 0;     // Blocks that waited for a read of the same block by another call.
+  uint64_t hedges = 0;           // Blocks rebuilt because a shard was late.
+  uint64_t hedges_won = 0;       // Of these, sooner than the late shard came.
   uint64_t degraded_reads = 0;   // Blocks rebuilt from other shards.
   uint64_t corrupt_shards = 0;   // Seen by reads: a checksum failed.
   uint64_t missing_shards = 0;   // Seen by reads: a target did not have or give its shard.
@@ -79,6 +81,8 @@ constexpr void VisitStats(Stats& stats, Visit&& visit) {
   visit("cache_misses", kCounter, stats.cache_misses, "Blocks asked for that were not in memory.");
   visit("cache_hit_bytes", kCounter, stats.cache_hit_bytes, "Bytes served from memory.");
   visit("shared_reads", kCounter, stats.shared_reads, "Blocks that shared another call's read.");
+  visit("hedges", kCounter, stats.hedges, "Blocks rebuilt because a shard was late.");
+  visit("hedges_won", kCounter, stats.hedges_won, "Of these, sooner than the shard came.");
   visit("degraded_reads", kCounter, stats.degraded_reads, "Blocks rebuilt from other shards.");
   visit("corrupt_shards", kCounter, stats.corrupt_shards, "Shards that failed their checksum.");
   visit("missing_shards", kCounter, stats.missing_shards, "Shards that a target did not give.");

@@ -99,6 +99,11 @@ ShardRange RangeOf(std::span<const Piece> failed) {
   return range;
 }
 
+bool Covers(const Piece& piece, const ShardRange& range) {
+  return piece.shard_offset <= range.begin &&
+         range.end <= piece.shard_offset + piece.sectors_size();
+}
+
 namespace {
 
 // The bytes of shard [begin, end) as copies, in order.

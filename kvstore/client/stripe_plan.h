@@ -58,6 +58,8 @@ struct ShardRange {
   auto operator<=>(const ShardRange&) const = default;
 };
 ShardRange RangeOf(std::span<const Piece> failed);
+// Whether the range lies within the sectors of the piece.
+bool Covers(const Piece& piece, const ShardRange& range);
 
 // How the bytes of one data shard are put together from the callers' memory.
 struct ShardSource {

@@ -28,44 +28,59 @@ std::optional<erasure::Codec> CodecOf(const Manifest& manifest) {
 
 StripeReader::StripeReader(Loop& loop, Clock& clock, TargetSet& targets, StoreStats& stats,
                            ReaderLimits limits)
-    : clock_(clock),
+    : loop_(loop),
+      clock_(clock),
       targets_(targets),
       stats_(stats),
+      limits_(limits),
+      pace_(limits.pace),
+      budget_(limits.hedge_percent),
       reads_(loop, limits.reads_in_flight_max),
       copies_(loop, limits.copy_bytes_max),
-      rebuilds_(loop, limits.rebuild_bytes_max) {}
+      rebuilds_(loop, limits.rebuild_bytes_max),
+      stragglers_(loop) {}
 
 Task<Status> StripeReader::ReadBlock(KnownStripePtr stripe, uint32_t block, MutableByteSpan into,
                                      Instant deadline) {
   const Manifest& manifest = stripe->manifest;
   const ManifestBlock& wanted = manifest.blocks[block];
   KV_CHECK(into.size() >= wanted.size);
-  const uint64_t sectors = AlignUp(wanted.size, kSectorSize);
   Reading reading{.manifest = manifest,
                   .block = wanted,
                   .plan = PlanBlock(manifest, block),
                   .memory = into,
+                  .rebuilt = into,
                   .deadline = deadline,
                   .outcomes = {}};
-  if (IsAligned(into) && into.size() >= sectors) {
-    reading.memory = into.first(sectors);
-    co_return co_await ReadAligned(reading);
+  budget_.Earn(wanted.size);
+  if (!LandsInPlace(reading, into)) {
+    co_return co_await ReadApart(std::move(stripe), std::move(reading), into);
   }
-  BufferPool::Buffer copy = co_await copies_.Take(sectors);
-  reading.memory = copy.span().first(sectors);
-  Status outcome = co_await ReadAligned(reading);
-  if (outcome.ok()) std::copy_n(reading.memory.begin(), wanted.size, into.begin());
-  co_return outcome;
+  reading.memory = reading.rebuilt = into.first(AlignUp(wanted.size, kSectorSize));
+  co_return co_await ReadInPlace(reading);
 }
 
-Task<Status> StripeReader::ReadAligned(Reading& reading) {
+bool StripeReader::LandsInPlace(const Reading& reading, MutableByteSpan into) const {
+  const uint64_t sectors = AlignUp(reading.block.size, kSectorSize);
+  if (!limits_.land_in_place || !IsAligned(into) || into.size() < sectors) return false;
+  if (limits_.hedge_percent == 0) return true;
+  const Instant now = clock_.Now();
+  return std::none_of(reading.plan.pieces.begin(), reading.plan.pieces.end(),
+                      [&](const Piece& piece) {
+                        const TargetId target = reading.manifest.targets[piece.shard.value];
+                        return pace_.IsTardy(target, piece.sectors_size(), now);
+                      });
+}
+
+Task<Status> StripeReader::ReadInPlace(Reading& reading) {
   std::vector<Task<Status>> calls;
   for (size_t i = 0; i < reading.plan.pieces.size(); ++i) calls.push_back(ReadPiece(reading, i));
-  bool whole = true;
-  for (Task<Status>& call : calls) {
-    reading.outcomes.push_back(co_await call);
-    whole = whole && reading.outcomes.back().ok();
-  }
+  for (Task<Status>& call : calls) reading.outcomes.push_back(co_await call);
+  co_return co_await Complete(reading);
+}
+
+Task<Status> StripeReader::Complete(Reading& reading) {
+  const bool whole = AllOk(reading.outcomes);
   // Again here, end to end: the targets checked the pieces before the bytes left them.
   const ByteSpan bytes = reading.memory.first(reading.block.size);
   if (whole && Checksum(bytes) == reading.block.checksum) co_return Status();
@@ -104,7 +119,11 @@ Task<Status> StripeReader::ReadShard(SegmentLog::Range range, TargetId target) {
     ++stats_.missing_shards;
     co_return Status(Code::kUnavailable, "its target is gone");
   }
+  const Instant began = clock_.Now();
+  pace_.Begin(target, began);
   Status outcome = co_await port->Read(range);
+  const Instant ended = clock_.Now();
+  pace_.End(target, range.into.size(), ended - began, ended);
   targets_.Note(target, outcome);
   Count(outcome);
   co_return outcome;
@@ -154,8 +173,7 @@ Task<void> StripeReader::GatherSurvivors(const Reading& reading, ShardRange rang
     const Piece& piece = reading.plan.pieces[i];
     if (!reading.outcomes[i].ok()) {
       tried[piece.shard.value] = true;
-    } else if (piece.shard_offset <= range.begin &&
-               range.end <= piece.shard_offset + piece.sectors_size()) {
+    } else if (Covers(piece, range)) {
       // It was read and verified just now. (A verified piece has zeroes up to its sector's end.)
       tried[piece.shard.value] = true;
       const uint32_t at = piece.block_offset + (range.begin - piece.shard_offset);
@@ -205,7 +223,7 @@ bool StripeReader::Decode(Reading& reading, ShardRange range,
     const Piece& piece = reading.plan.pieces[pieces[i]];
     const auto from = wanted[i].bytes.subspan(piece.shard_offset - range.begin);
     std::copy_n(from.begin(), piece.size,
-                reading.memory.begin() + static_cast<ptrdiff_t>(piece.block_offset));
+                reading.rebuilt.begin() + static_cast<ptrdiff_t>(piece.block_offset));
   }
   return true;
 }
@@ -267,8 +285,9 @@ Task<Status> StripeReader::VerifyShard(StripeId stripe, ShardIndex shard, Target
 
 bool StripeReader::PieceIsRight(const Reading& reading, size_t piece) const {
   const Piece& at = reading.plan.pieces[piece];
-  return Checksum(reading.memory.subspan(at.block_offset, at.size)) ==
-         reading.plan.checksums[piece];
+  const bool landed = reading.outcomes[piece].ok();
+  const ByteSpan bytes = landed ? reading.memory : reading.rebuilt;
+  return Checksum(bytes.subspan(at.block_offset, at.size)) == reading.plan.checksums[piece];
 }
 
 void StripeReader::Count(const Status& outcome) {

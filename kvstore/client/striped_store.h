@@ -61,7 +61,11 @@ class StripedStore final : public BlockStore, public SessionHost {
   SessionId OpenSession() override { return leases_.OpenSession(); }
   void EndSession(SessionId session) override;
 
+  // Resolves when nothing of its own is in flight any more. No call may be in flight or follow.
+  Task<void> Stop() { return reader_.Stop(); }
+
   IndexClient& index() { return index_; }
+  StripeReader& reader() { return reader_.stripes(); }
   StripeWriter& writer() { return writer_; }
   LeaseTable& leases() { return leases_; }
   StoreStats& stats() { return stats_; }

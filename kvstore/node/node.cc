@@ -226,6 +226,7 @@ Task<void> Node::EndBackground() {
   reclaimer_->Stop();
   stopping_.Set();
   co_await background_.Close();
+  co_await store_->Stop();
 }
 
 Task<Status> Node::Stop() {

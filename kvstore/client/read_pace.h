@@ -1,0 +1,82 @@
+// How long reads take lately, target by target: when one is late, and which will probably be.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "kvstore/base/time.h"
+#include "kvstore/types/ids.h"
+
+namespace cairn::kv {
+
+struct PaceOptions {
+  Nanos late_min = Millis(2);   // Nothing is late sooner.
+  uint32_t late_percent = 95;   // Of the reads of an ordinary target are not late.
+  uint32_t samples_min = 32;    // Of a target and a size, before anything is said of them.
+};
+
+// Pure. Sizes are taken together by factors of four.
+class ReadPace {
+ public:
+  explicit ReadPace(PaceOptions options) : options_(options) {}
+
+  // Around each read of a target.
+  void Begin(TargetId target, Instant now);
+  void End(TargetId target, uint64_t bytes, Nanos took, Instant now);
+
+  // After which time a read of so many bytes is late: the given percentile of the median target,
+  // so that a few slow targets do not make slowness ordinary. kUnknown: too few reads so far.
+  static constexpr Nanos kUnknown{INT64_MAX};
+  Nanos LateAfter(uint64_t bytes) const;
+
+  // Whether a read of the target that starts now will probably be late: none has ended for that
+  // long while some wait, or a quarter of its recent ones were.
+  bool IsTardy(TargetId target, uint64_t bytes, Instant now) const;
+
+ private:
+  static constexpr size_t kClasses = 6;
+  static constexpr size_t kBuckets = 64;  // Two to a doubling of the microseconds.
+
+  struct Histogram {
+    std::array<uint16_t, kBuckets> counts{};
+    uint32_t total = 0;
+    void Add(size_t bucket);
+    // The upper end of the bucket below which `percent` of the samples lie.
+    Nanos Percentile(uint32_t percent) const;
+  };
+  struct Target {
+    std::array<Histogram, kClasses> reads;
+    uint32_t in_flight = 0;
+    Instant progress_at;  // The last end, or the begin of the first in flight.
+  };
+
+  static size_t ClassOf(uint64_t bytes);
+  static size_t BucketOf(Nanos took);
+  static Nanos UpperEnd(size_t bucket);
+  void Learn(size_t size_class);
+
+  const PaceOptions options_;
+  std::map<TargetId, Target> targets_;
+  std::array<Nanos, kClasses> late_after_{kUnknown, kUnknown, kUnknown,
+                                          kUnknown, kUnknown, kUnknown};
+  std::array<uint32_t, kClasses> news_{};  // Reads since late_after_ was computed.
+};
+
+// What may be read in addition, as a part of what was asked for. In bytes, since one hedge of a
+// small block reads as many shards as the stripe is wide.
+class HedgeBudget {
+ public:
+  explicit HedgeBudget(uint32_t percent) : percent_(percent) {}
+  void Earn(uint64_t bytes);
+  // False, and nothing is spent, when there is not so much.
+  bool Spend(uint64_t bytes);
+
+ private:
+  static constexpr uint64_t kSavedMax = 32 * 1024 * 1024;
+  const uint32_t percent_;
+  uint64_t hundredths_ = 0;  // Of bytes.
+};
+
+}  // namespace cairn::kv
