@@ -61,8 +61,8 @@ class ReadWorld {
       kv::Bytes room(block_bytes_);
       std::vector<kv::BlockRead> reads{{.id = id, .into = room.sectors()}};
       const kv::Instant began = world_.clock().Now();
-      const auto results = co_await store().Get(space_, {&id, &id + 1}, std::move(reads),
-                                                kv::kNever);
+      const std::vector<kv::BlockId> chain(1, id);
+      const auto results = co_await store().Get(space_, chain, std::move(reads), kv::kNever);
       took_.push_back(world_.clock().Now() - began);
       EXPECT_THAT(results[0].status, IsOk());
       const kv::Bytes wanted = StoreChecker::BytesOf(id, block_bytes_);
