@@ -9,7 +9,7 @@
 //        store_driver load DIR SEED FIRST      puts for ever from FIRST on, and reads back some of
 //                                              what it has put; lines as above, but no "ok"
 //        store_driver reversion FILE 0         makes the superblocks whole ones of version 99
-// "serving" is the first line. The environment: STORE_TARGET_MIB, CAIRN_POLLER.
+// "serving" is the first line. The environment: STORE_TARGET_MIB, STORE_MEMTABLE_KIB, CAIRN_POLLER.
 // Exit codes: 0 done, 1 wrong bytes, 3 the store does not start (its message goes to stderr).
 #include <cinttypes>
 #include <cstdio>
@@ -174,6 +174,11 @@ int Reversion(const char* path) {
   return std::fclose(file) == 0 ? 0 : 2;
 }
 
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? std::strtoull(value, nullptr, 10) : otherwise;
+}
+
 int Main(int argc, char** argv) {
   if (argc < 4) return 2;
   const std::string verb = argv[1];
@@ -183,8 +188,9 @@ int Main(int argc, char** argv) {
   EmbeddedOptions options;
   options.data_dir = argv[2];
   options.poller = PollerFromEnvironment();
-  const char* size = std::getenv("STORE_TARGET_MIB");
-  options.target_bytes = (size != nullptr ? std::strtoull(size, nullptr, 10) : 64) * kMiB;
+  options.target_bytes = FromEnvironment("STORE_TARGET_MIB", 64) * kMiB;
+  options.metadata_memtable_bytes =
+      FromEnvironment("STORE_MEMTABLE_KIB", options.metadata_memtable_bytes / kKiB) * kKiB;
   auto node = EmbeddedNode::Start(options, log);
   if (!node.ok()) {
     std::fprintf(stderr, "%s\n", node.status().ToString().c_str());
