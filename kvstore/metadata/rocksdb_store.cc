@@ -13,10 +13,13 @@
 #include <cstdarg>
 #include <memory>
 #include <shared_mutex>
+#include <string>
 #include <utility>
 
 #include "kvstore/async/event.h"
 #include "kvstore/async/semaphore.h"
+#include "kvstore/base/bytes.h"
+#include "kvstore/base/units.h"
 
 namespace cairn::kv {
 
@@ -34,6 +37,9 @@ RocksDbMemory::RocksDbMemory(uint64_t cache_bytes, uint64_t memtable_bytes)
 RocksDbMemory::~RocksDbMemory() = default;
 
 namespace {
+
+// For the log of a database, its tables and its memtables on their way.
+constexpr uint64_t kRoomToOpen = 16 * kMiB;
 
 Status ToStatus(const rocksdb::Status& status) {
   if (status.ok()) return Status();
@@ -86,10 +92,29 @@ Result<std::unique_ptr<rocksdb::DB>> OpenDatabase(const std::string& path,
   return Status(damaged ? Code::kCorrupt : Code::kUnavailable, words);
 }
 
+// Whether it is worth while to open a failed database again; until then it still serves reads.
+Status CheckWritable(const std::string& folder) {
+  rocksdb::Env* env = rocksdb::Env::Default();
+  uint64_t room = 0;
+  const rocksdb::Status asked = env->GetFreeSpace(folder, &room);
+  if (asked.ok() && room < kRoomToOpen) {
+    return Status(Code::kNoSpace, folder + ": only " + std::to_string(room) + " bytes are free");
+  }
+  const std::string path = folder + "/probe";
+  std::unique_ptr<rocksdb::WritableFile> file;
+  rocksdb::Status status = env->NewWritableFile(path, &file, rocksdb::EnvOptions());
+  if (!status.ok()) return ToStatus(status);
+  status = file->Append(std::string(kSectorSize, 'p'));
+  if (status.ok()) status = file->Sync();
+  const rocksdb::Status closed = file->Close();
+  (void)env->DeleteFile(path);
+  return ToStatus(status.ok() ? closed : status);
+}
+
 // Changes go to RocksDB one group at a time: what is asked for while a group is on its way makes up
 // the next. So batches keep their order, many syncs cost one, and nothing touches a write-ahead log
 // after a failure: RocksDB may abort then. A database that has failed is opened anew by the next
-// group, which replays its log; as long as that fails, so does every change.
+// group that finds its folder writable, which replays its log; until then it only serves reads.
 class RocksDbStore final : public MetadataStore {
  public:
   RocksDbStore(std::unique_ptr<rocksdb::DB> db, std::string path, Loop& loop, Workers& workers,
@@ -180,11 +205,18 @@ class RocksDbStore final : public MetadataStore {
     return ToStatus(status);
   }
 
+  // Closing a database that has failed may take RocksDB a second: readers do not wait for it.
   Status OpenAgain() {
-    const std::unique_lock lock(mutex_);
-    db_.reset();
-    KV_ASSIGN_OR_RETURN(db_, OpenDatabase(path_, memory_));
+    KV_RETURN_IF_ERROR(CheckWritable(path_));
+    Exchange(nullptr).reset();
+    KV_ASSIGN_OR_RETURN(std::unique_ptr<rocksdb::DB> opened, OpenDatabase(path_, memory_));
+    Exchange(std::move(opened));
     return Status();
+  }
+
+  std::unique_ptr<rocksdb::DB> Exchange(std::unique_ptr<rocksdb::DB> db) {
+    const std::unique_lock lock(mutex_);
+    return std::exchange(db_, std::move(db));
   }
 
   rocksdb::Status ScanInto(std::vector<Entry>& entries, const std::string& prefix,

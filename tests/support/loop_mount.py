@@ -65,9 +65,9 @@ class LoopMount:
         return about.f_bavail * about.f_frsize
 
     def fill(self):
-        """Takes all the room that is left; returns the path of what takes it."""
+        """Takes all the room that is left, again and again; returns the path of what takes it."""
         path = os.path.join(self.path, "filler")
-        with open(path, "wb") as file:
+        with open(path, "ab") as file:
             for step in (1 << 24, 1 << 20, 1 << 16, 4096):
                 while True:
                     try:

@@ -52,14 +52,18 @@ class RottenTest(StoreTestCase):
         """Every answer is exact or a miss; returns those that were missing at some time."""
         rng = random.Random(11)
         missing = set()
+
+        def read():
+            missing.update(int(line.split()[1]) for line in store.get(numbers)[1])
+
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             for _ in range(rounds):
                 flipping = pool.submit(lambda: [flip_bits(self.target_file(target), rng, stride=16384)
                                                 for target in targets])
                 while not flipping.done():
-                    _, lines = store.get(numbers)
-                    missing.update(int(line.split()[1]) for line in lines)
+                    read()
                 flipping.result()
+        read()
         return missing
 
     def test_bits_that_flip_in_two_targets_while_it_serves_cost_nothing(self):

@@ -179,6 +179,7 @@ TEST_P(RocksDbStoreTest, AfterAFailureItIsOpenedAnewAndNothingIsLost) {
     EXPECT_FALSE(clock_.Await(store_->Sync()).ok());
     EXPECT_FALSE(Put("later", value).ok());
     EXPECT_FALSE(clock_.Await(store_->Sync()).ok());
+    EXPECT_EQ(Get("0"), value);  // It still serves reads.
   }
   EXPECT_THAT(clock_.Await(store_->Sync()), IsOk());
   ASSERT_THAT(Put("at last", value), IsOk());
