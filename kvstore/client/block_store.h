@@ -171,7 +171,9 @@ class BlockStore {
                                           uint32_t first, UnixMillis keep_until = {}) = 0;
 
   // Removes blocks' stripes wholly: other blocks put together with them go too (a cache may).
-  // Leases and keep_until do not protect from it.
+  // Leases and keep_until do not protect from it. kUnavailable: a target did not take part, and may
+  // bring them back when it does again; call again then. So may a target that was out when the
+  // store was opened.
   virtual Task<Status> Delete(NamespaceId space, std::vector<BlockId> chain, uint32_t first) = 0;
 };
 

@@ -15,6 +15,11 @@ uint64_t Fingerprint(const NamespaceId& space, const BlockId& id) {
   return (space.low ^ id.high) * 0x9e3779b97f4a7c15u ^ id.low;
 }
 
+Status RemovedOr(const Status& failure) {
+  if (failure.ok()) return failure;
+  return Status(Code::kUnavailable, "not removed everywhere: " + failure.ToString());
+}
+
 }  // namespace
 
 // Judges stripes as of one moment, and remembers the last one: neighbours share it.
@@ -87,11 +92,21 @@ Task<Status> IndexClient::Publish(IndexedStripe stripe, Durability durability) {
 Task<Result<KnownRunPtr>> IndexClient::Load(RunKey key, std::span<const BlockId> wanted) {
   const KnownRunPtr known = cache_.Find(key);
   if (known != nullptr && (known->complete || AllUsable(*known, wanted))) co_return known;
+  co_return co_await LoadAnew(key, wanted, Ask::kUntilFound);
+}
+
+Task<Result<KnownRunPtr>> IndexClient::LoadAll(RunKey key) {
+  const std::span<const BlockId> any;
+  co_return co_await LoadAnew(key, any, Ask::kAll);
+}
+
+Task<Result<KnownRunPtr>> IndexClient::LoadAnew(RunKey key, std::span<const BlockId> wanted,
+                                                Ask ask) {
   for (uint32_t attempt = 0;; ++attempt) {
     Loading& loading = loading_[key];  // A std::map: stays where it is.
     ++loading.readers;
     const uint64_t changes_before = loading.changes;
-    auto run = co_await Read(key, wanted);
+    auto run = co_await Read(key, wanted, ask);
     const bool changed = loading.changes != changes_before;
     if (--loading.readers == 0) loading_.erase(key);
     if (!run.ok()) co_return run.status();
@@ -103,16 +118,19 @@ Task<Result<KnownRunPtr>> IndexClient::Load(RunKey key, std::span<const BlockId>
   }
 }
 
-Task<Result<KnownRun>> IndexClient::Read(RunKey key, std::span<const BlockId> wanted) {
+Task<Result<KnownRun>> IndexClient::Read(RunKey key, std::span<const BlockId> wanted,
+                                         Ask ask) {
   const std::vector<TargetId> order = ReplicaOrder(key.space, key.run, targets_.ids());
-  const size_t ask_max = settled_ ? std::min<size_t>(kIndexReplicas, order.size()) : order.size();
+  const bool all = ask == Ask::kAll;
+  const bool few = settled_ && !all;
+  const size_t ask_max = few ? std::min<size_t>(kIndexReplicas, order.size()) : order.size();
   KnownRun run;
   size_t next = 0;
   size_t answered = 0;
   Status failure(Code::kUnavailable, "no target answers for the index");
-  while (next < ask_max && !(answered > 0 && AllUsable(run, wanted))) {
+  while (next < ask_max && (all || !(answered > 0 && AllUsable(run, wanted)))) {
     // One first; when that does not settle it, all others at once.
-    const size_t until = next == 0 ? 1 : ask_max;
+    const size_t until = next == 0 && !all ? 1 : ask_max;
     std::vector<std::pair<TargetId, Task<Result<std::vector<IndexedStripe>>>>> calls;
     for (; next < until; ++next) {
       calls.emplace_back(order[next], targets_.Find(order[next])->LookUp(key.space, key.run));
@@ -130,6 +148,7 @@ Task<Result<KnownRun>> IndexClient::Read(RunKey key, std::span<const BlockId> wa
   }
   if (answered == 0) co_return failure;
   // Published means: two replicas have it. So all but one must have been asked to be sure.
+  run.answered_by_all = answered == order.size();
   run.complete = next >= ask_max && answered + 1 >= ask_max && (answered >= 2 || ask_max < 2);
   co_return std::move(run);
 }
@@ -161,6 +180,11 @@ MissReason IndexClient::WhyNot(const KnownStripe& stripe, UnixMillis now) const 
   return MissReason::kNone;
 }
 
+uint32_t IndexClient::Spare(const KnownStripe& stripe) const {
+  const uint32_t at_hand = targets_.ShardsAtHand(stripe.manifest);
+  return at_hand - std::min<uint32_t>(at_hand, stripe.manifest.data_shards);
+}
+
 IndexClient::Answer IndexClient::Find(const KnownRun& run, const NamespaceId& space,
                                       BlockId id) const {
   return FindPrefix(run, space, {&id, 1}).front();
@@ -175,10 +199,12 @@ std::vector<IndexClient::Answer> IndexClient::FindPrefix(const KnownRun& run,
   for (const BlockId& id : wanted) {
     Answer& answer = answers.emplace_back();
     for (const KnownRun::Place& place : run.Find(id)) {
-      answer.reason = judge.WhyNot(*place.stripe);
-      if (answer.reason == MissReason::kNone) {
+      const MissReason reason = judge.WhyNot(*place.stripe);
+      if (answer.place == nullptr) answer.reason = reason;
+      if (reason != MissReason::kNone) continue;
+      // What a failed put left behind must not stand before what a later one stored whole.
+      if (answer.place == nullptr || Spare(*place.stripe) > Spare(*answer.place->stripe)) {
         answer.place = &place;
-        break;
       }
     }
     if (answer.reason == MissReason::kAbsent) answer.reason = WhyUnknown(run, space, id);
@@ -211,14 +237,16 @@ void IndexClient::Touch(KnownStripe& stripe) {
 
 bool IndexClient::IsHeld(StripeId stripe) const { return leases_.IsLeased(stripe, clock_.Now()); }
 
-Task<bool> IndexClient::Remove(StripeName name, MissReason reason) {
+Task<Status> IndexClient::Remove(StripeName name, MissReason reason) {
   const RunKey key{name.space, name.run};
   if (reason != MissReason::kAbsent) {
     // For the reason of later misses; without the run at hand the misses are just kAbsent.
     const std::vector<BlockId> any;
     auto run = co_await Load(key, any);
     // From here until the cache calls it gone nothing is awaited: no lookup comes between.
-    if (reason == MissReason::kEvicted && IsHeld(name.stripe)) co_return false;
+    if (reason == MissReason::kEvicted && IsHeld(name.stripe)) {
+      co_return Status(Code::kConflict, "leased");
+    }
     if (run.ok()) RememberGone(*run.value(), name, reason);
   }
   leases_.Forget(name.stripe);
@@ -229,15 +257,21 @@ Task<bool> IndexClient::Remove(StripeName name, MissReason reason) {
   for (TargetPort* port : targets_.ports()) {
     if (port->MayHaveFiled(name.stripe)) calls.push_back(port->Withdraw(name));
   }
-  for (Task<Status>& call : calls)
-    (void)co_await call;  // A stale record is found out by its shards.
+  Status outcome;
+  for (Task<Status>& call : calls) {
+    Status withdrawn = co_await call;
+    if (!withdrawn.ok()) outcome = std::move(withdrawn);
+  }
   NoteChange(key);
   cache_.Remove(key, name.stripe);
   if (on_removed_) on_removed_(name.stripe);
   calls.clear();
   for (TargetPort* port : targets_.ports()) calls.push_back(port->Drop(name.stripe));
-  for (Task<Status>& call : calls) (void)co_await call;  // Reclaim finds what stays behind.
-  if (!is_first) co_return true;  // Another call does the same; it counts.
+  for (Task<Status>& call : calls) {
+    Status dropped = co_await call;
+    if (!dropped.ok()) outcome = std::move(dropped);
+  }
+  if (!is_first) co_return RemovedOr(outcome);  // Another call does the same; it counts.
   removing_.erase(name.stripe);
   switch (reason) {
     case MissReason::kEvicted:
@@ -249,7 +283,7 @@ Task<bool> IndexClient::Remove(StripeName name, MissReason reason) {
     default:
       break;
   }
-  co_return true;
+  co_return RemovedOr(outcome);
 }
 
 void IndexClient::NoteChange(const RunKey& key) {

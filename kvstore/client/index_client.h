@@ -34,9 +34,14 @@ class IndexClient {
   // every wanted block as usable. `wanted` must live until the task is done. Fails with
   // kUnavailable when no replica answers.
   Task<Result<KnownRunPtr>> Load(RunKey key, std::span<const BlockId> wanted);
+  // The same, asking every replica: what the first one knows may lie on targets that fail, and
+  // there may be more of it.
+  Task<Result<KnownRunPtr>> LoadAll(RunKey key);
 
   // Whether a block of this stripe may be served: not gone, not expired, enough shards at hand.
   MissReason WhyNot(const KnownStripe& stripe) const;
+  // How many more shards of it may be lost.
+  uint32_t Spare(const KnownStripe& stripe) const;
   // The first place of the block that may be served; otherwise null and the reason.
   struct Answer {
     const KnownRun::Place* place = nullptr;
@@ -52,9 +57,10 @@ class IndexClient {
   void Touch(KnownStripe& stripe);
 
   // Takes the stripe out of every replica, then its shards off every target, and remembers why.
-  // Reads in flight end with exact bytes or a miss. False: nothing was done, because the reason is
-  // kEvicted and the stripe is leased.
-  Task<bool> Remove(StripeName name, MissReason reason);
+  // Reads in flight end with exact bytes or a miss. kConflict: nothing was done, because the reason
+  // is kEvicted and the stripe is leased. kUnavailable: a target that holds some of it did not take
+  // the removal, and may bring the stripe back when the store is opened again.
+  Task<Status> Remove(StripeName name, MissReason reason);
 
   // True while the stripe must not be evicted. Expiry and deletion go ahead all the same.
   bool IsHeld(StripeId stripe) const;
@@ -83,7 +89,10 @@ class IndexClient {
 
   class Judge;
 
-  Task<Result<KnownRun>> Read(RunKey key, std::span<const BlockId> wanted);
+  enum class Ask { kUntilFound, kAll };
+
+  Task<Result<KnownRunPtr>> LoadAnew(RunKey key, std::span<const BlockId> wanted, Ask ask);
+  Task<Result<KnownRun>> Read(RunKey key, std::span<const BlockId> wanted, Ask ask);
   bool AllUsable(const KnownRun& run, std::span<const BlockId> wanted) const;
   MissReason WhyNot(const KnownStripe& stripe, UnixMillis now) const;
   MissReason WhyUnknown(const KnownRun& run, const NamespaceId& space, BlockId id) const;

@@ -50,6 +50,8 @@ class KnownRun {
 
   // Every replica was asked: what is not here is nowhere.
   bool complete = false;
+  // And every target there is has answered.
+  bool answered_by_all = false;
 
  private:
   std::vector<KnownStripePtr> stripes_;

@@ -67,11 +67,21 @@ Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant d
     co_return result;
   }
   auto run = co_await index_.Load(key, wanted);
-  if (!run.ok()) {
-    result.status = run.status();
+  if (run.ok()) result = co_await GetFrom(run.value(), key, read, deadline);
+  // One replica's word is enough for a hit. When its stripes fail, others may know better ones.
+  if (run.ok() && (run.value()->complete || result.status.code() != Code::kUnavailable)) {
     co_return result;
   }
-  const IndexClient::Answer answer = index_.Find(*run.value(), key.space, read.id);
+  if (run.ok()) run = co_await index_.LoadAll(key);
+  if (run.ok()) co_return co_await GetFrom(run.value(), key, read, deadline);
+  result.status = run.status();
+  co_return result;
+}
+
+Task<BlockReadResult> StripedStore::GetFrom(KnownRunPtr run, RunKey key, const BlockRead& read,
+                                            Instant deadline) {
+  BlockReadResult result;
+  const IndexClient::Answer answer = index_.Find(*run, key.space, read.id);
   if (answer.place == nullptr) {
     const bool gone = answer.reason != MissReason::kUnavailable;
     result.status = Status(gone ? Code::kNotFound : Code::kUnavailable);
@@ -79,9 +89,12 @@ Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant d
   }
   // Several stripes have it only after a crash: copies, since whoever reads awaits.
   std::vector<KnownRun::Place> places;
-  for (const KnownRun::Place& place : run.value()->Find(read.id)) {
+  for (const KnownRun::Place& place : run->Find(read.id)) {
     if (index_.WhyNot(*place.stripe) == MissReason::kNone) places.push_back(place);
   }
+  std::stable_sort(places.begin(), places.end(), [this](const auto& a, const auto& b) {
+    return index_.Spare(*a.stripe) > index_.Spare(*b.stripe);
+  });
   for (const KnownRun::Place& place : places) {
     const uint32_t size = place.stripe->manifest.blocks[place.block].size;
     const uint64_t checksum = place.stripe->manifest.blocks[place.block].checksum;

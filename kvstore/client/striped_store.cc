@@ -98,9 +98,6 @@ Task<Status> StripedStore::LoadSpaces() {
 Task<Result<NamespaceId>> StripedStore::Attach(NamespaceOptions options) {
   KV_CO_RETURN_IF_ERROR(CheckOptions(options));
   const SpaceRecord record = RecordOf(options);
-  if (size_t{record.parity_shards} + 1 > parts_.targets.ports().size()) {
-    co_return Status(Code::kInvalid, "more parity shards than the store has targets for");
-  }
   for (const auto& [id, known] : spaces_) {
     if (known.name != record.name) continue;
     if (Describe(known) != Describe(record)) {
@@ -109,6 +106,9 @@ Task<Result<NamespaceId>> StripedStore::Attach(NamespaceOptions options) {
                                             Describe(record));
     }
     if (known == record) co_return id;
+  }
+  if (size_t{record.parity_shards} + 1 > parts_.targets.ports().size()) {
+    co_return Status(Code::kInvalid, "more parity shards than the store has targets for");
   }
   spaces_.insert_or_assign(record.id, record);  // Seen by an Attach that comes meanwhile.
   size_t saved = 0;
@@ -129,6 +129,7 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
   const SpaceRecord* known = FindSpace(space);
   if (known == nullptr) co_return Status(Code::kInvalid, "unknown namespace: attach first");
   const SpaceRecord record = *known;
+  Status outcome;
   for (size_t at = first; at < chain.size();
        at = (at / record.run_blocks + 1) * record.run_blocks) {
     const RunKey key = RunOf(record, chain, at);
@@ -136,8 +137,11 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
         std::min<size_t>(chain.size(), (at / record.run_blocks + 1) * record.run_blocks);
     const std::vector<BlockId> wanted(chain.begin() + static_cast<ptrdiff_t>(at),
                                       chain.begin() + static_cast<ptrdiff_t>(end));
-    auto run = co_await index_.Load(key, wanted);
+    auto run = co_await index_.LoadAll(key);
     KV_CO_RETURN_IF_ERROR(run.status());
+    if (!run.value()->answered_by_all) {
+      outcome = Status(Code::kUnavailable, "not every target tells what it has of the run");
+    }
     std::vector<StripeId> doomed;
     for (const BlockId& id : wanted) {
       for (const KnownRun::Place& place : run.value()->Find(id)) {
@@ -148,11 +152,12 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
     }
     for (const StripeId& stripe : doomed) {
       const StripeName name{key.space, key.run, stripe};
-      (void)co_await index_.Remove(name, MissReason::kAbsent);
+      Status removed = co_await index_.Remove(name, MissReason::kAbsent);
+      if (!removed.ok()) outcome = std::move(removed);
       ++stats_.deleted_stripes;
     }
   }
-  co_return Status();
+  co_return outcome;
 }
 
 const SpaceRecord* StripedStore::FindSpace(NamespaceId space) const {

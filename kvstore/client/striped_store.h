@@ -88,6 +88,8 @@ class StripedStore final : public BlockStore, public SessionHost {
   void FinishEach(EachHit& hit, std::vector<KnownStripePtr>& places, const LeaseOrder& order);
   LeaseId Lease(const std::vector<KnownStripePtr>& stripes, const LeaseOrder& order);
   Task<BlockReadResult> GetOne(RunKey run, BlockRead read, Instant deadline);
+  Task<BlockReadResult> GetFrom(KnownRunPtr run, RunKey key, const BlockRead& read,
+                                Instant deadline);
   Task<Status> DropDamaged(KnownStripePtr stripe);
   Status CheckPut(const ChainPut& put, const SpaceRecord* space) const;
   Task<void> Classify(PutState& state, size_t begin, size_t end);

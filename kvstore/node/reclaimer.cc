@@ -155,13 +155,13 @@ Task<bool> Reclaimer::RemoveOne(StripeId stripe, MissReason reason) {
 
 Task<void> Reclaimer::RemoveAll(std::vector<StripeId> stripes, MissReason reason) {
   for (size_t begin = 0; begin < stripes.size(); begin += kRemovalsAtOnce) {
-    std::vector<Task<bool>> removals;
+    std::vector<Task<Status>> removals;
     for (size_t i = begin; i < std::min(stripes.size(), begin + kRemovalsAtOnce); ++i) {
       removals.push_back(RemoveOne(stripes[i], reason));
     }
-    for (Task<bool>& removal : removals) {
-      (void)co_await removal;  // What is held stays: its segment is not freed this time.
-    }
+    // What is held stays: its segment is not freed this time. What a target kept is found out by
+    // its shards, and reclaimed again.
+    for (Task<Status>& removal : removals) (void)co_await removal;
   }
 }
 

@@ -48,7 +48,7 @@ class MemoryMetadata::View final : public kv::MetadataStore {
   uint64_t memory_bytes() const override { return 0; }
 
  private:
-  bool alive() const { return machine_.generation_ == generation_; }
+  bool alive() const { return machine_.generation_ == generation_ && !machine_.down_; }
 
   MemoryMetadata& machine_;
   const uint64_t generation_;
@@ -59,18 +59,29 @@ std::unique_ptr<kv::MetadataStore> MemoryMetadata::Open() {
 }
 
 Task<Status> MemoryMetadata::WriteAs(uint64_t generation, kv::MetadataBatch batch) {
-  const bool fails = ++writes_ == fail_write_at_;
+  if (generation != generation_) co_return Status(Code::kUnavailable, "the machine is down");
+  if (on_write_) on_write_();
+  const bool fails = ++writes_ == fail_write_at_ || down_;
   last_write_done_ = std::max(last_write_done_, clock_.Now() + options_.write_latency);
+  if (fails) batch.changes.clear();
+  on_their_way_.push_back(std::move(batch));
   co_await clock_.SleepUntil(last_write_done_, nullptr);
   if (generation != generation_) co_return Status(Code::kUnavailable, "the machine is down");
+  TakeEffect(std::move(on_their_way_.front()));
+  on_their_way_.pop_front();
   if (fails) co_return Status(Code::kUnavailable, "injected");
-  Apply(entries_, batch);
-  unsynced_.push_back(std::move(batch));
   co_return Status();
 }
 
+void MemoryMetadata::TakeEffect(kv::MetadataBatch batch) {
+  Apply(entries_, batch);
+  unsynced_.push_back(std::move(batch));
+}
+
 Task<Status> MemoryMetadata::SyncAs(uint64_t generation) {
-  const bool fails = ++writes_ == fail_write_at_;
+  if (generation != generation_) co_return Status(Code::kUnavailable, "the machine is down");
+  if (on_write_) on_write_();
+  const bool fails = ++writes_ == fail_write_at_ || down_;
   const uint64_t covered = first_unsynced_ + unsynced_.size();
   co_await clock_.SleepUntil(clock_.Now() + options_.sync_latency, nullptr);
   if (generation != generation_) co_return Status(Code::kUnavailable, "the machine is down");
@@ -95,6 +106,9 @@ void MemoryMetadata::Apply(std::map<std::string, std::string>& entries,
 
 void MemoryMetadata::Crash(CrashMode mode) {
   ++generation_;
+  const uint64_t landed = random_.Below(on_their_way_.size() + 1);
+  for (size_t i = 0; i < landed; ++i) TakeEffect(std::move(on_their_way_[i]));
+  on_their_way_.clear();
   if (mode == CrashMode::kProcess) return;
   const uint64_t kept = random_.Below(unsynced_.size() + 1);
   for (size_t i = 0; i < kept; ++i) Apply(synced_, unsynced_[i]);

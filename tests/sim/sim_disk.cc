@@ -86,13 +86,15 @@ Task<Status> SimDisk::ReadAs(uint64_t generation, uint64_t offset, MutableByteSp
   for (uint64_t at = 0; at < into.size(); at += kSector) {
     CopyPage(media_.Visible((offset + at) / kSector), into.data() + at);
   }
-  clock_.Note(TraceKind::kRead, options_.id, offset, kv::Checksum(into));
+  // What was written is in the trace already: the first sector shows whether it came back.
+  clock_.Note(TraceKind::kRead, options_.id, offset, kv::Checksum(into.first(kSector)));
   co_return Status();
 }
 
 Task<Status> SimDisk::WriteAs(uint64_t generation, uint64_t offset, ByteSpan from) {
   CheckAligned(offset, from.data(), from.size(), options_.size);
   if (!Serves(generation)) co_return Gone();
+  if (on_write_) on_write_();
   const Trip fate = FateOfWrite();
   const uint64_t operation = next_operation_++;
   writes_in_flight_.emplace(operation, std::pair(offset, from));
@@ -106,8 +108,10 @@ Task<Status> SimDisk::WriteAs(uint64_t generation, uint64_t offset, ByteSpan fro
 
 Task<Status> SimDisk::SyncAs(uint64_t generation) {
   if (!Serves(generation)) co_return Gone();
+  if (on_write_) on_write_();
   ++syncs_;
-  const Trip fate = syncs_ == trip_sync_.at ? trip_sync_.trip : Trip::kNone;
+  Trip fate = sync_fails_ ? Trip::kError : Trip::kNone;
+  if (syncs_ == trip_sync_.at) fate = trip_sync_.trip;
   const uint64_t mark = media_.MarkForSync();
   co_await clock_.SleepUntil(DoneAt(options_.sync_latency, 0), &crashes_.back());
   if (!Serves(generation)) co_return Gone();

@@ -61,6 +61,7 @@ class SimDisk final : public kv::Disk {
   // Faults.
   void SetFaults(const DiskFaults& faults) { faults_ = faults; }
   void SetFull(bool full) { full_ = full; }  // Writes get kNoSpace.
+  void SetSyncFails(bool fails) { sync_fails_ = fails; }  // And makes nothing durable.
   void FlipBit(uint64_t offset, uint32_t bit);
   void Corrupt(uint64_t offset, uint64_t size);  // Every byte of the range gets another value.
   void Wipe();                                   // A new, empty device in the same place.
@@ -72,6 +73,8 @@ class SimDisk final : public kv::Disk {
   void Crash(CrashMode mode);
   void Restart();
   bool down() const { return down_; }
+  // Told when a write or a sync starts. It must not crash the disk at once.
+  void SetOnWrite(std::function<void()> on_write) { on_write_ = std::move(on_write); }
   // Told after each Crash, also one that a trip caused. It must not destroy the disk.
   void SetOnCrash(std::function<void()> on_crash) { on_crash_ = std::move(on_crash); }
 
@@ -115,9 +118,11 @@ class SimDisk final : public kv::Disk {
   SimMedia media_;
   DiskFaults faults_;
   bool full_ = false;
+  bool sync_fails_ = false;
   TripPoint trip_write_;
   TripPoint trip_read_;
   TripPoint trip_sync_;
+  std::function<void()> on_write_;
   std::function<void()> on_crash_;
 
   bool down_ = false;

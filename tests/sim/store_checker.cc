@@ -1,70 +1,201 @@
-// Compares answers with the record of what was acknowledged.
+// Compares answers with the record of what was done.
 #include "tests/sim/store_checker.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "kvstore/base/check.h"
 #include "kvstore/base/random.h"
 
 namespace cairn::sim {
+namespace {
 
-kv::Bytes StoreChecker::BytesOf(kv::BlockId id, uint32_t size) {
-  kv::Bytes bytes(size);
-  kv::Random random(id.high ^ id.low);
-  random.Fill(bytes.span());
-  return bytes;
+// The store notes a hit at most once a second.
+constexpr int64_t kTouchMillis = 1'000;
+constexpr int64_t kBetweenHits = 250;
+constexpr size_t kHitsMax = 64;
+
+}  // namespace
+
+void StoreChecker::Declare(BlockKey key, uint32_t size, kv::RunId run, bool refreshed) {
+  runs_[{key.space, run}].blocks.insert(key);
+  Block& block = blocks_[key];
+  if (block.bytes.size() > 0) {
+    KV_CHECK(block.bytes.size() == size && block.run == run);
+    return;
+  }
+  block.run = run;
+  block.refreshed = refreshed;
+  block.bytes = kv::Bytes(size);
+  kv::Random random(key.id.high ^ key.id.low ^ (key.space * 0x9e3779b97f4a7c15u));
+  random.Fill(block.bytes.span());
 }
 
-void StoreChecker::BeginPut(kv::BlockId id, uint32_t size, int64_t now) {
-  Block& block = blocks_[id];
-  block.size = size;
-  const bool dead = block.expires_max != 0 && now >= block.expires_max;
-  if (block.first_attempt == 0 || (dead && block.puts_in_flight == 0)) {
-    block.first_attempt = now;
+void StoreChecker::BeginPut(BlockKey key, Moment now, int64_t ttl_millis) {
+  Block& block = blocks_.at(key);
+  if (block.born == 0 || (block.puts_in_flight == 0 && IsGone(key, now.unix))) {
+    block.born = now.unix;
     block.acknowledged = false;
+    block.durable = false;
+    block.ttl_min = ttl_millis;
+    block.ttl_max = ttl_millis;
+    block.expires_max = 0;
+    block.deleted_at = 0;
+    block.hits.clear();
   }
+  block.ttl_min = std::min(block.ttl_min, ttl_millis);
+  block.ttl_max = std::max(block.ttl_max, ttl_millis);
+  block.put_order = now.order;
   ++block.puts_in_flight;
 }
 
-void StoreChecker::EndPut(kv::BlockId id, const kv::Status& outcome, bool durable, int64_t now,
-                          int64_t ttl_millis) {
-  Block& block = blocks_[id];
+void StoreChecker::EndPut(BlockKey key, const kv::Status& outcome, bool durable, Moment began,
+                          Moment now, int64_t ttl_millis) {
+  Block& block = blocks_.at(key);
   --block.puts_in_flight;
-  if (ttl_millis != 0) block.expires_max = std::max(block.expires_max, now + ttl_millis);
-  if (!outcome.ok()) return;
-  block.expires_min = ttl_millis == 0 ? INT64_MAX : block.first_attempt + ttl_millis;
+  block.put_order = now.order;
+  block.expires_max = std::max(block.expires_max, now.unix + ttl_millis);
+  if (!outcome.ok()) {
+    if (!block.acknowledged) Taint(block);
+    return;
+  }
+  if (block.delete_order > began.order) return;  // A delete meanwhile may have come later.
   block.durable = (block.acknowledged && block.durable) || durable;
-  if (!block.acknowledged) block.acknowledged_at = now;
+  if (!block.acknowledged) block.acknowledged_at = now.unix;
   block.acknowledged = true;
 }
 
-bool StoreChecker::MustBeThere(kv::BlockId id, int64_t ended_at) const {
-  const auto found = blocks_.find(id);
-  if (misses_allowed || found == blocks_.end()) return false;
-  return found->second.acknowledged && ended_at < found->second.expires_min;
+StoreChecker::Access StoreChecker::BeginLook(std::vector<BlockKey> keys, Moment now) {
+  Access access{.began = now, .keys = std::move(keys), .absent = {}, .owed = {}};
+  for (const BlockKey& key : access.keys) {
+    access.absent.push_back(IsGone(key, now.unix));
+    access.owed.push_back(Owed(key, now.unix));
+  }
+  for (Run* run : RunsOf(access.keys)) ++run->looks_in_flight;
+  return access;
 }
 
-std::string StoreChecker::Judge(kv::BlockId id, const kv::BlockReadResult& result,
-                                kv::ByteSpan bytes, int64_t began_at, int64_t ended_at) const {
-  if (!result.status.ok()) {
-    if (!MustBeThere(id, ended_at)) return {};
-    return "an acknowledged block is missing: " + result.status.ToString();
+void StoreChecker::EndLook(const Access& access, Moment now) {
+  for (Run* run : RunsOf(access.keys)) {
+    --run->looks_in_flight;
+    run->looked_at = now.unix;
   }
-  const auto found = blocks_.find(id);
-  if (found == blocks_.end()) return "a block that was never put";
-  const Block& block = found->second;
-  if (result.size != block.size) return "wrong size";
-  const kv::Bytes wanted = BytesOf(id, block.size);
-  if (!std::equal(wanted.span().begin(), wanted.span().end(), bytes.begin())) return "wrong bytes";
-  if (block.puts_in_flight == 0 && block.expires_max != 0 && began_at >= block.expires_max)
-    return "an expired block is served";
+}
+
+void StoreChecker::Hit(BlockKey key, Moment began) {
+  Block& block = blocks_.at(key);
+  if (!block.refreshed) return;
+  if (!block.hits.empty() && block.hits.back() + kBetweenHits > began.unix) return;
+  block.hits.push_back(began.unix);
+  if (block.hits.size() > kHitsMax) block.hits.pop_front();
+}
+
+StoreChecker::Access StoreChecker::BeginDelete(std::vector<BlockKey> keys, Moment now) {
+  for (Run* run : RunsOf(keys)) {
+    ++run->deletes_in_flight;
+    for (const BlockKey& key : run->blocks) {
+      blocks_.at(key).acknowledged = false;
+      blocks_.at(key).delete_order = now.order;
+    }
+  }
+  return {.began = now, .keys = std::move(keys), .absent = {}, .owed = {}};
+}
+
+void StoreChecker::EndDelete(const Access& access, bool done, Moment now) {
+  for (const BlockKey& key : access.keys) {
+    Block& block = blocks_.at(key);
+    const bool alone = block.puts_in_flight == 0 && block.put_order < access.began.order;
+    if (done && alone && block.born != 0) block.deleted_at = now.unix;
+  }
+  for (Run* run : RunsOf(access.keys)) {
+    --run->deletes_in_flight;
+    run->deleted_at = now.unix;
+    for (const BlockKey& key : run->blocks) {
+      blocks_.at(key).acknowledged = false;
+      blocks_.at(key).delete_order = now.order;
+    }
+  }
+}
+
+bool StoreChecker::Owed(BlockKey key, int64_t at) const {
+  const Block& block = blocks_.at(key);
+  int64_t since = block.born;
+  if (!block.hits.empty()) since = std::max(since, block.hits.back() - kTouchMillis);
+  return block.acknowledged && at < since + block.ttl_min;
+}
+
+bool StoreChecker::OwedSince(const Access& access, size_t i, int64_t now) const {
+  const BlockKey key = access.keys[i];
+  return access.owed[i] && blocks_.at(key).delete_order < access.began.order && Owed(key, now);
+}
+
+bool StoreChecker::OwedWhole(BlockKey key, int64_t at) const {
+  return Owed(key, at) && !blocks_.at(key).tainted;
+}
+
+void StoreChecker::Missed(BlockKey key) {
+  blocks_.at(key).acknowledged = false;
+  ++missed_;
+}
+
+std::string StoreChecker::JudgeFound(const Access& access, size_t i, uint32_t size) const {
+  const Block& block = blocks_.at(access.keys[i]);
+  if (access.absent[i] && block.put_order < access.began.order) {
+    if (block.born == 0) return "a block that was never put";
+    return block.deleted_at != 0 ? "a deleted block" : "an expired block";
+  }
+  if (size != block.bytes.size()) return "wrong size";
   return {};
 }
 
-void StoreChecker::ForgiveRecent(int64_t now) {
-  for (auto& [id, block] : blocks_) {
-    if (block.durable || block.acknowledged_at + kCheckpointMillis < now) continue;
-    block.acknowledged = false;
+std::string StoreChecker::JudgeBytes(const Access& access, size_t i, uint32_t size,
+                                     kv::ByteSpan bytes) const {
+  std::string problem = JudgeFound(access, i, size);
+  if (!problem.empty()) return problem;
+  const kv::ByteSpan wanted = BytesOf(access.keys[i]);
+  if (std::memcmp(wanted.data(), bytes.data(), wanted.size()) != 0) return "wrong bytes";
+  return {};
+}
+
+void StoreChecker::Crashed(int64_t now, bool power_cut) {
+  const auto is_recent = [&](int64_t at) { return at + kCheckpointMillis >= now; };
+  for (auto& [key, block] : blocks_) {
+    while (!block.hits.empty() && is_recent(block.hits.back())) block.hits.pop_back();
+    if (block.puts_in_flight > 0 && !block.acknowledged) Taint(block);
+    if (!power_cut) continue;
+    if (block.acknowledged && !block.durable && is_recent(block.acknowledged_at)) {
+      block.acknowledged = false;
+      Taint(block);
+    }
+    if (block.deleted_at != 0 && is_recent(block.deleted_at)) block.deleted_at = 0;
   }
+  for (auto& [name, run] : runs_) {
+    const bool in_part = run.deletes_in_flight > 0 || (power_cut && is_recent(run.deleted_at));
+    if (!in_part || (run.deleted_at == 0 && run.deletes_in_flight == 0)) continue;
+    for (const BlockKey& key : run.blocks) Taint(blocks_.at(key));
+  }
+}
+
+std::set<StoreChecker::Run*> StoreChecker::RunsOf(const std::vector<BlockKey>& keys) {
+  std::set<Run*> runs;  // Only visited, each once: the order of addresses changes nothing.
+  for (const BlockKey& key : keys) runs.insert(&RunOf(key));
+  return runs;
+}
+
+// Surely not there: never put, deleted, or past any expiry that it can have.
+bool StoreChecker::IsGone(BlockKey key, int64_t now) const {
+  const Block& block = blocks_.at(key);
+  if (block.born == 0 || block.deleted_at != 0) return true;
+  if (block.puts_in_flight > 0) return false;
+  if (!block.refreshed) return now >= block.expires_max;
+  const Run& run = runs_.at({key.space, block.run});
+  const int64_t touched = run.looked_at + block.ttl_max;
+  return run.looks_in_flight == 0 && now >= std::max(block.expires_max, touched);
+}
+
+void StoreChecker::Taint(Block& block) {
+  block.tainted = true;
+  tainted_ = true;
 }
 
 }  // namespace cairn::sim

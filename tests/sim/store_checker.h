@@ -1,9 +1,11 @@
-// What a store must answer: every acknowledged block that is neither expired, evicted nor lost in a
-// power cut, exact; anything else exact or not at all.
+// What a store must answer: every acknowledged block that is neither expired, deleted, evicted nor
+// lost in a power cut, exact; anything else exact or not at all; nothing expired or deleted.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,45 +13,109 @@
 
 namespace cairn::sim {
 
-// Bytes are a function of the block's id, so a mix-up shows.
+// A block of one of the simulation's namespaces; the same id in two of them is two blocks.
+struct BlockKey {
+  uint32_t space = 0;
+  kv::BlockId id;
+  auto operator<=>(const BlockKey&) const = default;
+};
+
+// The record of what was done, kept beside the store. Every operation tells when it begins and when
+// it ends; what overlaps is judged by what any order allows.
 class StoreChecker {
  public:
-  static constexpr int64_t kCheckpointMillis = 7'000;  // The node's interval, and slack.
-
-  struct Block {
-    uint32_t size = 0;
-    bool acknowledged = false;
-    bool durable = false;
-    int64_t acknowledged_at = 0;  // Unix milliseconds.
-    int64_t first_attempt = 0;    // The earliest put that may have stored what is there now.
-    int64_t expires_min = 0;      // It must be there before this,
-    int64_t expires_max = 0;      // and must not be there from this on; 0: no bound.
-    uint32_t puts_in_flight = 0;
+  // Unix milliseconds, and an order of events within them.
+  struct Moment {
+    int64_t unix = 0;
+    uint64_t order = 0;
   };
+  // A lookup, get or delete on its way.
+  struct Access {
+    Moment began;
+    std::vector<BlockKey> keys;
+    std::vector<bool> absent;  // Of each key: surely not there when it began.
+    std::vector<bool> owed;    // Of each key: owed when it began.
+  };
+  // What is older was written by the node's checkpoints, with slack.
+  static constexpr int64_t kCheckpointMillis = 7'000;
 
-  void BeginPut(kv::BlockId id, uint32_t size, int64_t now);
-  // `ttl_millis` is 0 where hits refresh: then no bound is kept above.
-  void EndPut(kv::BlockId id, const kv::Status& outcome, bool durable, int64_t now,
+  // Before any use of the block. `run` and `refreshed` are its namespace's doing. The bytes are a
+  // function of the key, so a mix-up shows.
+  void Declare(BlockKey key, uint32_t size, kv::RunId run, bool refreshed);
+  kv::ByteSpan BytesOf(BlockKey key) const { return blocks_.at(key).bytes.span(); }
+
+  Moment Now(int64_t unix) { return {unix, ++order_}; }
+
+  void BeginPut(BlockKey key, Moment now, int64_t ttl_millis);
+  void EndPut(BlockKey key, const kv::Status& outcome, bool durable, Moment began, Moment now,
               int64_t ttl_millis);
+  // A lookup or get: what it finds may move the expiry of these blocks' stripes.
+  Access BeginLook(std::vector<BlockKey> keys, Moment now);
+  void EndLook(const Access& access, Moment now);
+  void Hit(BlockKey key, Moment began);
+  // Stripes go wholly: what was put together with these blocks is no longer owed.
+  Access BeginDelete(std::vector<BlockKey> keys, Moment now);
+  void EndDelete(const Access& access, bool done, Moment now);
 
-  Block& at(kv::BlockId id) { return blocks_[id]; }
-  const std::map<kv::BlockId, Block>& blocks() const { return blocks_; }
+  // Whether the block is owed at this time, evictions aside.
+  bool Owed(BlockKey key, int64_t at) const;
+  // The access ends now, and its i-th block was owed all the time.
+  bool OwedSince(const Access& access, size_t i, int64_t now) const;
+  // The block is owed, and all its shards were written and made to last: no read of it may be
+  // degraded while nothing is broken.
+  bool OwedWhole(BlockKey key, int64_t at) const;
+  // An owed block is not there, which is allowed to those that were evicted.
+  void Missed(BlockKey key);
+  uint64_t missed() const { return missed_; }
 
-  static kv::Bytes BytesOf(kv::BlockId id, uint32_t size);
+  // Empty when the access may find its i-th block, or what is wrong with that.
+  std::string JudgeFound(const Access& access, size_t i, uint32_t size) const;
+  // The same for a block that was read.
+  std::string JudgeBytes(const Access& access, size_t i, uint32_t size, kv::ByteSpan bytes) const;
 
-  // Whether a read that began and ended at these times had to succeed.
-  bool MustBeThere(kv::BlockId id, int64_t ended_at) const;
-  // Empty when `result` (with the bytes read) is allowed, or what is wrong with it.
-  std::string Judge(kv::BlockId id, const kv::BlockReadResult& result, kv::ByteSpan bytes,
-                    int64_t began_at, int64_t ended_at) const;
-
-  // After a power cut nothing that only memory knew has to be there.
-  void ForgiveRecent(int64_t now);
-  // Nothing at all has to be there any more: beyond the fault budget, or after evictions.
-  bool misses_allowed = false;
+  // The process dies: hits of the last seconds may be forgotten, puts on their way may be there in
+  // part. After a power cut nothing that only memory knew is owed.
+  void Crashed(int64_t now, bool power_cut);
+  // Some block may have lost shards although no target is at fault.
+  bool tainted() const { return tainted_; }
 
  private:
-  std::map<kv::BlockId, Block> blocks_;
+  struct Block {
+    kv::Bytes bytes;
+    kv::RunId run;
+    bool refreshed = false;
+    bool acknowledged = false;
+    bool durable = false;
+    bool tainted = false;
+    int64_t acknowledged_at = 0;
+    int64_t born = 0;         // The earliest put began that may have stored what is there. 0: none.
+    int64_t ttl_min = 0;      // Of the puts since.
+    int64_t ttl_max = 0;
+    int64_t expires_max = 0;  // By these puts alone.
+    uint32_t puts_in_flight = 0;
+    uint64_t put_order = 0;     // When a put last began or ended.
+    uint64_t delete_order = 0;  // When a delete last began or ended that may have removed it.
+    int64_t deleted_at = 0;     // Not 0: surely gone since, and not put again.
+    std::deque<int64_t> hits;   // When the latest began, oldest first.
+  };
+  struct Run {
+    std::set<BlockKey> blocks;
+    uint32_t looks_in_flight = 0;
+    uint32_t deletes_in_flight = 0;
+    int64_t looked_at = 0;  // When the last one ended.
+    int64_t deleted_at = 0;
+  };
+
+  Run& RunOf(BlockKey key) { return runs_.at({key.space, blocks_.at(key).run}); }
+  std::set<Run*> RunsOf(const std::vector<BlockKey>& keys);
+  bool IsGone(BlockKey key, int64_t now) const;
+  void Taint(Block& block);
+
+  std::map<BlockKey, Block> blocks_;
+  std::map<std::pair<uint32_t, kv::RunId>, Run> runs_;
+  uint64_t order_ = 0;
+  uint64_t missed_ = 0;
+  bool tainted_ = false;
 };
 
 }  // namespace cairn::sim

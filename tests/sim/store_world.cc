@@ -1,10 +1,24 @@
 // All devices of the machine crash together, also when one of them was told to.
 #include "tests/sim/store_world.h"
 
+#include <cinttypes>
+#include <cstdio>
+
 namespace cairn::sim {
 
+void SimLog::Write(kv::LogLevel /*level*/, std::string_view message) {
+  if (!enabled_) return;
+  const int64_t micros = clock_.Now().nanos / 1'000;
+  std::printf("%" PRId64 ".%06" PRId64 " %.*s\n", micros / 1'000'000, micros % 1'000'000,
+              static_cast<int>(message.size()), message.data());
+}
+
 StoreWorld::StoreWorld(const StoreWorldOptions& options)
-    : options_(options), clock_(loop_), random_(options.seed), workers_(clock_, random_.Next()) {
+    : options_(options),
+      clock_(loop_),
+      random_(options.seed),
+      workers_(clock_, random_.Next()),
+      log_(clock_) {
   for (uint32_t i = 0; i < options.targets; ++i) {
     const SimDiskOptions disk_options{
         .size = 64 * kv::kKiB + options.segments * options.segment_size,
@@ -16,6 +30,8 @@ StoreWorld::StoreWorld(const StoreWorldOptions& options)
     disks_.back()->SetOnCrash([this] {
       if (!crashing_) Crash(CrashMode::kProcess);
     });
+    disks_.back()->SetOnWrite([this] { CountWrite(); });
+    metadata_.back()->SetOnWrite([this] { CountWrite(); });
   }
   node_options.segment_size = options.segment_size;
 }
@@ -40,7 +56,22 @@ kv::Status StoreWorld::Stop() {
   return status;
 }
 
+void StoreWorld::CrashAtWrite(uint64_t n, CrashMode mode) {
+  crash_at_write_ = n == 0 ? 0 : writes_ + n;
+  crash_mode_ = mode;
+}
+
+void StoreWorld::CountWrite() {
+  if (++writes_ != crash_at_write_) return;
+  // A write takes about 20 us, a sync 500: sometimes it is done by then.
+  const kv::Nanos later = kv::Micros(static_cast<int64_t>(random_.Below(60)));
+  clock_.At(clock_.Now() + later, [this, node = node_.get()] {
+    if (!crashed_ && node_.get() == node) Crash(crash_mode_);
+  });
+}
+
 void StoreWorld::Crash(CrashMode mode) {
+  if (on_crash_) on_crash_(mode);
   crashing_ = true;
   crashed_ = true;
   for (const auto& disk : disks_) {
@@ -54,6 +85,21 @@ void StoreWorld::Bury() {
   if (node_ != nullptr) clock_.Await(node_->Abandon());
   node_.reset();
   for (const auto& disk : disks_) disk->Restart();
+}
+
+void StoreWorld::SetDown(uint32_t i, bool down) {
+  constexpr uint32_t kAlways = 1'000'000;
+  disks_[i]->SetFaults(down ? DiskFaults{.read_error = kAlways, .write_error = kAlways}
+                            : DiskFaults{});
+  disks_[i]->SetSyncFails(down);
+  metadata_[i]->SetDown(down);
+}
+
+void StoreWorld::Heal() {
+  for (uint32_t i = 0; i < options_.targets; ++i) {
+    SetDown(i, false);
+    disks_[i]->SetFull(false);
+  }
 }
 
 void StoreWorld::Wipe(uint32_t i) {
