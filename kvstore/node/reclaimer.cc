@@ -140,8 +140,7 @@ Task<void> Reclaimer::Execute(LocalTarget& target, SegmentReclaim reclaim) {
   if (!freed.ok()) parts_.log.Debug(target.label() + ": not freed: " + freed.ToString());
 }
 
-// False when it stays.
-Task<bool> Reclaimer::RemoveOne(StripeId stripe, MissReason reason) {
+Task<Status> Reclaimer::RemoveOne(StripeId stripe, MissReason reason) {
   auto name = co_await FindName(parts_.targets, stripe);
   if (name.ok()) co_return co_await index_->Remove(name.value(), reason);
   if (name.code() == Code::kNotFound) {
@@ -150,7 +149,7 @@ Task<bool> Reclaimer::RemoveOne(StripeId stripe, MissReason reason) {
     co_return co_await index_->Remove(shards_only, MissReason::kAbsent);
   }
   parts_.log.Debug("a stripe cannot be removed now: " + name.status().ToString());
-  co_return false;
+  co_return name.status();
 }
 
 Task<void> Reclaimer::RemoveAll(std::vector<StripeId> stripes, MissReason reason) {

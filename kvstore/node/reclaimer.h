@@ -51,7 +51,7 @@ class Reclaimer final : public SpaceKeeper {
   std::vector<SegmentView> ViewOf(LocalTarget& target) const;
   ShardView ViewOf(StripeId stripe) const;
   Task<void> Execute(LocalTarget& target, SegmentReclaim reclaim);
-  Task<bool> RemoveOne(StripeId stripe, MissReason reason);
+  Task<Status> RemoveOne(StripeId stripe, MissReason reason);
   Task<void> RemoveAll(std::vector<StripeId> stripes, MissReason reason);
 
   Parts parts_;
