@@ -22,7 +22,7 @@ bool Evict(Store& store, const Chain& chain, size_t at,
       for (const ManifestBlock& block : stripe.manifest.blocks) {
         if (block.id != chain.ids[at]) continue;
         const StripeName name{store.space, stripe.manifest.run, id};
-        return store.Await(store.store().index().Remove(name, reason));
+        return store.Await(store.store().index().Remove(name, reason)).ok();
       }
     }
   }

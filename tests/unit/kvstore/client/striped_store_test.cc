@@ -157,9 +157,8 @@ TEST(StripedStore, SaysWhyABlockIsNotThere) {
     }
     return Manifest();
   }();
-  Task<bool> removal = store.store().index().Remove({manifest.space, manifest.run, manifest.stripe},
-                                                    MissReason::kEvicted);
-  store.Await(std::move(removal));
+  const StripeName name{manifest.space, manifest.run, manifest.stripe};
+  EXPECT_THAT(store.Await(store.store().index().Remove(name, MissReason::kEvicted)), IsOk());
   EXPECT_EQ(store.Lookup(evicted).miss, MissReason::kEvicted);
   EXPECT_THAT(store.Get(evicted, 0), HasCode(Code::kNotFound));
 }
