@@ -26,9 +26,15 @@ void StoreChecker::Declare(BlockKey key, uint32_t size, kv::RunId run, bool refr
   }
   block.run = run;
   block.refreshed = refreshed;
-  block.bytes = kv::Bytes(size);
-  kv::Random random(key.id.high ^ key.id.low ^ (key.space * 0x9e3779b97f4a7c15u));
-  random.Fill(block.bytes.span());
+  const uint64_t other = key.space * 0x9e3779b97f4a7c15u;
+  block.bytes = BytesOf({{key.id.high ^ other, key.id.low}}, size);
+}
+
+kv::Bytes StoreChecker::BytesOf(kv::BlockId id, uint32_t size) {
+  kv::Bytes bytes(size);
+  kv::Random random(id.high ^ id.low);
+  random.Fill(bytes.span());
+  return bytes;
 }
 
 void StoreChecker::BeginPut(BlockKey key, Moment now, int64_t ttl_millis) {

@@ -43,6 +43,8 @@ class StoreChecker {
   // function of the key, so a mix-up shows.
   void Declare(BlockKey key, uint32_t size, kv::RunId run, bool refreshed);
   kv::ByteSpan BytesOf(BlockKey key) const { return blocks_.at(key).bytes.span(); }
+  // The same for a block of the first namespace that need not be declared.
+  static kv::Bytes BytesOf(kv::BlockId id, uint32_t size);
 
   Moment Now(int64_t unix) { return {unix, ++order_}; }
 

@@ -51,6 +51,7 @@ class StoreWorld final : public kv::MediaSource {
   void Bury();
   // While the node is down: an empty device in the place of target `i`.
   void Wipe(uint32_t i);
+  void WipeMetadata(uint32_t i) { metadata_[i]->Wipe(); }
   // Every call to target `i` fails from now on, until it is up again.
   void SetDown(uint32_t i, bool down);
   bool IsDown(uint32_t i) const { return metadata_[i]->is_down(); }
