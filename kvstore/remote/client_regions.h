@@ -18,7 +18,7 @@ class ClientRegions {
   struct Region {
     uint32_t number = 0;
     std::unique_ptr<SharedMemory> memory;
-    bool registered = false;  // With the server of the current session.
+    uint64_t registered_size = 0;  // Of its file, with the server of the current session.
   };
 
   Result<Region*> Add(uint64_t size);

@@ -45,6 +45,7 @@ class RemoteClient {
   explicit RemoteClient(std::unique_ptr<Core> core);
   // On the store's thread; returns when the task is done.
   void Run(std::function<Task<void>(RemoteStore&)> call);
+  static Task<void> Done();
   template <typename T>
   static Task<void> Keep(Task<T> task, std::optional<T>& answer) {
     answer.emplace(co_await task);
