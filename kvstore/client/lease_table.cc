@@ -89,7 +89,10 @@ Status LeaseTable::Renew(LeaseId id, SessionId session, Nanos duration, Instant 
 
 void LeaseTable::Release(LeaseId id, SessionId session, Instant now) {
   const auto found = Find(id, session, now);
-  if (found != leases_.end()) Drop(found);
+  if (found == leases_.end()) return;
+  const auto owner = sessions_.find(session);
+  if (owner != sessions_.end()) owner->second.erase(id);
+  Drop(found);
 }
 
 LeaseTable::Leases::iterator LeaseTable::Find(LeaseId id, SessionId session, Instant now) {

@@ -108,18 +108,18 @@ namespace {
 
 // The bytes of shard [begin, end) as copies, in order.
 std::vector<ShardSource::Copy> CopiesOf(const StripeLayout& layout,
-                                        std::span<const ByteSpan> blocks, uint64_t begin,
+                                        std::span<const Parts> blocks, uint64_t begin,
                                         uint64_t end) {
   std::vector<ShardSource::Copy> copies;
   // The first block that may reach into the shard is the last that starts at or before it.
   const auto after = std::upper_bound(layout.offsets.begin(), layout.offsets.end(), begin);
   for (size_t i = static_cast<size_t>(after - layout.offsets.begin()) - 1; i < blocks.size(); ++i) {
-    const uint64_t from = std::max(begin, layout.offsets[i]);
-    const uint64_t to = std::min(end, layout.offsets[i] + blocks[i].size());
-    if (layout.offsets[i] >= end) break;
-    if (from >= to) continue;
-    copies.push_back({static_cast<uint32_t>(from - begin),
-                      blocks[i].subspan(from - layout.offsets[i], to - from)});
+    const uint64_t offset = layout.offsets[i];
+    if (offset >= end) break;
+    const uint64_t from = std::max(begin, offset) - offset;
+    ForEachPartIn(blocks[i], from, end - offset, [&](uint64_t at, ByteSpan part) {
+      copies.push_back({static_cast<uint32_t>(offset + at - begin), part});
+    });
   }
   return copies;
 }
@@ -137,7 +137,7 @@ bool IsOneRun(const std::vector<ShardSource::Copy>& copies, uint32_t shard_size)
 
 }  // namespace
 
-std::vector<ShardSource> SourcesOf(const StripeLayout& layout, std::span<const ByteSpan> blocks) {
+std::vector<ShardSource> SourcesOf(const StripeLayout& layout, std::span<const Parts> blocks) {
   std::vector<ShardSource> sources(layout.data_shards);
   for (uint64_t shard = 0; shard < layout.data_shards; ++shard) {
     const uint64_t begin = shard * layout.shard_size;

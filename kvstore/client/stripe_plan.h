@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kvstore/base/bytes.h"
+#include "kvstore/client/gather.h"
 #include "kvstore/types/ids.h"
 #include "kvstore/types/manifest.h"
 
@@ -71,6 +72,7 @@ struct ShardSource {
   };
   std::vector<Copy> copies;  // Otherwise: what to copy over zeroes.
 };
-std::vector<ShardSource> SourcesOf(const StripeLayout& layout, std::span<const ByteSpan> blocks);
+// Each block is given by its parts.
+std::vector<ShardSource> SourcesOf(const StripeLayout& layout, std::span<const Parts> blocks);
 
 }  // namespace cairn::kv

@@ -30,17 +30,16 @@ uint64_t StrideOf(uint32_t shard_size) {
 
 void AddChecksums(const StripeOrder& order, const StripeLayout& layout, Manifest& manifest) {
   for (size_t i = 0; i < order.blocks.size(); ++i) {
-    const ByteSpan bytes = order.blocks[i].bytes;
-    const auto size = static_cast<uint32_t>(bytes.size());
+    const Parts parts = PartsOf(order.blocks[i]);
+    const auto size = static_cast<uint32_t>(SizeOf(order.blocks[i]));
     manifest.blocks.push_back({.id = order.blocks[i].id,
                                .offset = layout.offsets[i],
                                .size = size,
-                               .checksum = Checksum(bytes)});
+                               .checksum = ChecksumOf(parts, 0, size)});
     const auto pieces = PiecesOf(layout.offsets[i], size, layout.shard_size);
     if (pieces.size() == 1) continue;
     for (const Piece& piece : pieces) {
-      const ByteSpan part = bytes.subspan(piece.block_offset, piece.size);
-      manifest.piece_checksums.push_back(Checksum(part));
+      manifest.piece_checksums.push_back(ChecksumOf(parts, piece.block_offset, piece.size));
     }
   }
 }
@@ -82,8 +81,8 @@ Task<Status> StripeWriter::WriteOnce(const StripeOrder& order) {
   Result<Manifest> planned = Plan(order, layout);
   if (!planned.ok()) co_return planned.status();
   Manifest manifest = std::move(planned).value();
-  std::vector<ByteSpan> blocks;
-  for (const BlockWrite& block : order.blocks) blocks.push_back(block.bytes);
+  std::vector<Parts> blocks;
+  for (const BlockWrite& block : order.blocks) blocks.push_back(PartsOf(block));
   const std::vector<ShardSource> sources = SourcesOf(layout, blocks);
   const auto copied = std::count_if(sources.begin(), sources.end(),
                                     [](const ShardSource& one) { return one.direct == nullptr; });
@@ -108,7 +107,7 @@ Task<Status> StripeWriter::WriteOnce(const StripeOrder& order) {
 Result<Manifest> StripeWriter::Plan(const StripeOrder& order, StripeLayout& layout) {
   std::vector<uint32_t> sizes;
   for (const BlockWrite& block : order.blocks) {
-    sizes.push_back(static_cast<uint32_t>(block.bytes.size()));
+    sizes.push_back(static_cast<uint32_t>(SizeOf(block)));
   }
   const size_t live = parts_.targets.live_count();
   if (live <= order.parity_shards) {

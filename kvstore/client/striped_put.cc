@@ -33,7 +33,7 @@ Task<std::vector<Status>> StripedStore::Put(ChainPut put) {
     co_return std::vector<Status>(count, checked);
   }
   uint64_t bytes = 0;
-  for (const BlockWrite& block : put.blocks) bytes += block.bytes.size();
+  for (const BlockWrite& block : put.blocks) bytes += SizeOf(block);
   put_bytes_in_flight_ += bytes;
   PutState state{.put = std::move(put),
                  .space = *space,
@@ -76,10 +76,11 @@ Status StripedStore::CheckPut(const ChainPut& put, const SpaceRecord* space) con
     if (block.id != put.chain[put.first + i]) {
       return Status(Code::kInvalid, "the blocks are not the chain's, in order");
     }
-    if (block.bytes.empty() || block.bytes.size() > kBlockSizeMax) {
-      return Status(Code::kInvalid, "a block has 1 byte to 64 MiB");
+    const uint64_t size = SizeOf(block);
+    if (size < 1 || size > kBlockSizeMax || block.gather.size() > kScatterMax) {
+      return Status(Code::kInvalid, "a block has 1 byte to 64 MiB, in at most 2,048 segments");
     }
-    bytes += block.bytes.size();
+    bytes += size;
   }
   if (put_bytes_in_flight_ > 0 && put_bytes_in_flight_ + bytes > options_.put_bytes_in_flight_max) {
     return Status(Code::kOverloaded, "too many bytes are being put");
@@ -152,7 +153,7 @@ Task<void> StripedStore::WriteMissing(PutState& state) {
   size_t run = SIZE_MAX;
   for (size_t i = 0; i < state.ours.size(); ++i) {
     if (state.ours[i] == nullptr) continue;
-    const uint64_t size = state.put.blocks[i].bytes.size();
+    const uint64_t size = SizeOf(state.put.blocks[i]);
     const size_t run_of_block = state.ChainAt(i) / state.space.run_blocks;
     const uint64_t grown = AlignUp(payload, kSectorSize) + size;
     const bool fits = !groups.empty() && run_of_block == run && grown <= payload_max &&
@@ -183,7 +184,7 @@ Task<Status> StripedStore::WriteGroup(PutState& state, const std::vector<size_t>
   uint64_t bytes = 0;
   for (const size_t at : group) {
     order.blocks.push_back(state.put.blocks[at]);
-    bytes += state.put.blocks[at].bytes.size();
+    bytes += SizeOf(state.put.blocks[at]);
   }
   const uint64_t payload_max =
       writer_.PayloadMax(state.space.data_shards, state.space.parity_shards);

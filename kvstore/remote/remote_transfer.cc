@@ -1,4 +1,4 @@
-// Gets and puts: which bytes go through shared memory and which through a socket, in which requests.
+// Gets and puts: which bytes go through shared memory, which through a socket, in which request.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -57,6 +57,17 @@ TEST_F(LeaseTableTest, KeepsAStripeWhileAnyOfItsLeasesLives) {
   EXPECT_EQ(table.Stats(now).bytes, 0u);
 }
 
+TEST_F(LeaseTableTest, ASessionMayEndAfterItReleased) {
+  const SessionId session = table.OpenSession();
+  const LeaseId released = Grant({StripeOf(1)}, session);
+  Grant({StripeOf(2)}, session);
+  table.Release(released, session, now);
+  EXPECT_FALSE(IsLeased(1));
+  table.EndSession(session, now);
+  EXPECT_FALSE(IsLeased(2));
+  EXPECT_EQ(table.Stats(now).active, 0u);
+}
+
 TEST_F(LeaseTableTest, RenewalMovesTheDeadlineButNotBeyondAnExpiry) {
   const Instant expiry = kStart + Seconds(3);
   const LeaseId lease = table.Grant({}, {StripeOf(1)}, Seconds(2), expiry, now);

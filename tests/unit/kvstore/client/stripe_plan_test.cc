@@ -82,7 +82,8 @@ TEST(StripePlan, TakesShardsStraightFromAlignedMemory) {
   const Bytes memory(64 * kKiB);
   const StripeLayout layout{
       .data_shards = 4, .shard_size = 16384, .payload = 65536, .offsets = {0, 32768}};
-  const std::vector<ByteSpan> blocks{memory.span().first(32768), memory.span().subspan(32768)};
+  const std::vector<ByteSpan> bytes{memory.span().first(32768), memory.span().subspan(32768)};
+  const std::vector<Parts> blocks{{&bytes[0], 1}, {&bytes[1], 1}};
   const auto sources = SourcesOf(layout, blocks);
   ASSERT_EQ(sources.size(), 4u);
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(sources[i].direct, memory.data() + i * 16384);
@@ -92,7 +93,8 @@ TEST(StripePlan, CopiesWhereMemoryHasGapsOrEndsEarly) {
   const Bytes memory(64 * kKiB);
   const StripeLayout layout{
       .data_shards = 2, .shard_size = 8192, .payload = 9192, .offsets = {0, 8192}};
-  const std::vector<ByteSpan> blocks{memory.span().first(5000), memory.span().subspan(8192, 1000)};
+  const std::vector<ByteSpan> bytes{memory.span().first(5000), memory.span().subspan(8192, 1000)};
+  const std::vector<Parts> blocks{{&bytes[0], 1}, {&bytes[1], 1}};
   const auto sources = SourcesOf(layout, blocks);
   ASSERT_EQ(sources.size(), 2u);
   EXPECT_EQ(sources[0].direct, nullptr);
@@ -101,6 +103,27 @@ TEST(StripePlan, CopiesWhereMemoryHasGapsOrEndsEarly) {
   ASSERT_EQ(sources[1].copies.size(), 1u);
   EXPECT_EQ(sources[1].copies[0].to, 0u);
   EXPECT_EQ(sources[1].copies[0].from.size(), 1000u);
+}
+
+TEST(StripePlan, ABlockInPartsIsTakenStraightWhereTheyAreWholeShards) {
+  const Bytes memory(64 * kKiB);
+  const StripeLayout layout{
+      .data_shards = 3, .shard_size = 8192, .payload = 24'000, .offsets = {0}};
+  const std::vector<ByteSpan> parts{memory.span().subspan(40'960, 8192),
+                                    memory.span().subspan(4096, 5000),
+                                    memory.span().subspan(16'384, 10'808)};
+  const std::vector<Parts> blocks{parts};
+  const auto sources = SourcesOf(layout, blocks);
+  ASSERT_EQ(sources.size(), 3u);
+  EXPECT_EQ(sources[0].direct, memory.data() + 40'960);
+  EXPECT_EQ(sources[1].direct, nullptr);
+  ASSERT_EQ(sources[1].copies.size(), 2u);
+  EXPECT_EQ(sources[1].copies[1].to, 5000u);
+  EXPECT_EQ(sources[1].copies[1].from.data(), memory.data() + 16'384);
+  EXPECT_EQ(sources[1].copies[1].from.size(), 3192u);
+  ASSERT_EQ(sources[2].copies.size(), 1u);
+  EXPECT_EQ(sources[2].copies[0].from.data(), memory.data() + 16'384 + 3192);
+  EXPECT_EQ(sources[2].copies[0].from.size(), 7616u);
 }
 
 }  // namespace

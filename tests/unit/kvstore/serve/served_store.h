@@ -149,6 +149,7 @@ class ServedStore {
   Clock& clock() { return *clock_; }
   StripedStore& store() { return *store_; }
   Random& random() { return random_; }
+  Log& log() { return log_; }
   const testing::TemporaryFolder& folder() const { return folder_; }
 
   StoreAdmin* admin = nullptr;
