@@ -2,9 +2,9 @@
 #include "kvstore/node/node.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
+#include "kvstore/async/lanes.h"
 #include "kvstore/node/index_view.h"
 
 namespace cairn::kv {
@@ -12,6 +12,13 @@ namespace {
 
 // A shard record has a header with the manifest in front of the payload.
 constexpr uint64_t kRecordOverheadMax = kManifestSizeMax + 4 * kSectorSize;
+constexpr uint64_t kRecoveriesAtOnce = 16;
+
+// A person must decide, or the configuration is wrong: nothing is served half.
+bool IsFatal(const Status& status) {
+  const Code code = status.code();
+  return code == Code::kConflict || code == Code::kInvalid || code == Code::kNoSpace;
+}
 
 }  // namespace
 
@@ -62,45 +69,60 @@ Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions opti
   co_return std::move(node);
 }
 
+// All at the same time. Nothing is formatted before every superblock was seen.
 Task<Status> Node::OpenTargets() {
+  std::vector<Task<Result<TargetMedium>>> opening;
+  for (uint32_t i = 0; i < parts_.media.count(); ++i) opening.push_back(OpenMedium(i));
+  std::vector<Result<TargetMedium>> media;
+  for (Task<Result<TargetMedium>>& medium : opening) media.push_back(co_await medium);
   Status failure;
-  for (uint32_t i = 0; i < parts_.media.count(); ++i) {
-    auto target = co_await OpenTarget(i);
+  for (Result<TargetMedium>& medium : media) {
+    Status outcome = medium.status();
+    if (outcome.ok()) outcome = co_await SegmentLog::CheckVersion(*medium.value().disk);
+    if (IsFatal(outcome) && !IsFatal(failure)) failure = std::move(outcome);
+  }
+  if (!failure.ok()) co_return failure;
+
+  std::vector<Task<Result<std::unique_ptr<LocalTarget>>>> targets;
+  for (uint32_t i = 0; i < media.size(); ++i) {
+    targets.push_back(OpenTarget(i, std::move(media[i])));
+  }
+  for (uint32_t i = 0; i < targets.size(); ++i) {
+    auto& opened = targets[i];
+    auto target = co_await opened;
     if (target.ok()) {
       targets_.push_back(std::move(target).value());
       continue;
     }
-    const Code code = target.status().code();
-    // A person must decide, or the configuration is wrong: nothing is served half.
-    if (code == Code::kConflict || code == Code::kInvalid || code == Code::kNoSpace) {
-      failure = target.status();
-      break;
-    }
+    if (!IsFatal(failure)) failure = target.status();
+    if (IsFatal(target.status())) continue;
     parts_.log.Error("target " + std::to_string(i) + " is left out: " + target.status().ToString());
-    failure = target.status();
   }
-  const Code code = failure.code();
-  const bool fatal = code == Code::kConflict || code == Code::kInvalid || code == Code::kNoSpace;
-  if (!fatal && !targets_.empty()) co_return Status();
+  if (!IsFatal(failure) && !targets_.empty()) co_return Status();
   for (const auto& target : targets_) (void)co_await target->log().Stop();
   if (failure.ok()) co_return Status(Code::kInvalid, "a node needs at least one target");
   co_return failure;
 }
 
-Task<Result<std::unique_ptr<LocalTarget>>> Node::OpenTarget(uint32_t i) {
+Task<Result<TargetMedium>> Node::OpenMedium(uint32_t i) {
   auto medium = co_await parts_.media.Open(i);
   if (medium.code() == Code::kCorrupt) {
     medium = co_await parts_.media.ForgetMetadata(i, medium.status());
   }
-  if (!medium.ok()) co_return medium.status();
-  auto target = co_await OpenMedium(std::move(medium).value());
-  if (target.code() != Code::kCorrupt) co_return std::move(target);
-  medium = co_await parts_.media.Replace(i, target.status());
-  if (!medium.ok()) co_return medium.status();
-  co_return co_await OpenMedium(std::move(medium).value());
+  co_return medium;
 }
 
-Task<Result<std::unique_ptr<LocalTarget>>> Node::OpenMedium(TargetMedium medium) {
+Task<Result<std::unique_ptr<LocalTarget>>> Node::OpenTarget(uint32_t i,
+                                                            Result<TargetMedium> medium) {
+  if (!medium.ok()) co_return medium.status();
+  auto target = co_await OpenOn(std::move(medium).value());
+  if (target.code() != Code::kCorrupt) co_return std::move(target);
+  auto blank = co_await parts_.media.Replace(i, target.status());
+  if (!blank.ok()) co_return blank.status();
+  co_return co_await OpenOn(std::move(blank).value());
+}
+
+Task<Result<std::unique_ptr<LocalTarget>>> Node::OpenOn(TargetMedium medium) {
   const SegmentLog::Parts log_parts{.loop = parts_.loop,
                                     .clock = parts_.clock,
                                     .disk = *medium.disk,
@@ -126,19 +148,32 @@ Task<Result<std::unique_ptr<LocalTarget>>> Node::OpenMedium(TargetMedium medium)
 // A stripe that was written, and whose publication a crash has swallowed, is published now if it
 // can be restored; otherwise it is dropped.
 Task<void> Node::Recover() {
-  std::map<StripeId, Manifest> recovered;
+  std::vector<StripeId> recovered;
   for (const auto& target : targets_) {
-    for (Manifest& manifest : target->log().TakeRecovered()) {
-      const StripeId stripe = manifest.stripe;
-      recovered.emplace(stripe, std::move(manifest));
-    }
+    const std::vector<StripeId> found = target->log().TakeRecovered();
+    recovered.insert(recovered.end(), found.begin(), found.end());
   }
-  for (const auto& [stripe, manifest] : recovered) {
-    if (!FindState(targets_, stripe)) co_await PublishRecovered(manifest);
-  }
+  std::sort(recovered.begin(), recovered.end());
+  recovered.erase(std::unique(recovered.begin(), recovered.end()), recovered.end());
+  const auto publish = [&](uint64_t i) { return RecoverStripe(recovered[i]); };
+  (void)co_await RunInLanes(recovered.size(), kRecoveriesAtOnce, publish);  // Never fails.
   if (!recovered.empty()) {
     parts_.log.Info("recovered " + std::to_string(recovered.size()) + " stripes from segments");
   }
+}
+
+// Of as many records as it takes to find a whole manifest. Without any the stripe is garbage, which
+// reclaim finds.
+Task<Status> Node::RecoverStripe(StripeId stripe) {
+  if (FindState(targets_, stripe)) co_return Status();
+  for (const auto& target : targets_) {
+    if (!target->log().Find(stripe)) continue;
+    const auto manifest = co_await target->log().ReadManifest(stripe);
+    if (!manifest.ok()) continue;
+    co_await PublishRecovered(manifest.value());
+    break;
+  }
+  co_return Status();
 }
 
 Task<void> Node::PublishRecovered(const Manifest& manifest) {

@@ -69,14 +69,14 @@ class Node {
   Task<void> Abandon();
 
  private:
-  struct Recovered;
   Node(NodeParts parts, NodeOptions options);
 
   Task<Status> OpenTargets();
-  // Null when the target cannot be used for now.
-  Task<Result<std::unique_ptr<LocalTarget>>> OpenTarget(uint32_t i);
-  Task<Result<std::unique_ptr<LocalTarget>>> OpenMedium(TargetMedium medium);
+  Task<Result<TargetMedium>> OpenMedium(uint32_t i);
+  Task<Result<std::unique_ptr<LocalTarget>>> OpenTarget(uint32_t i, Result<TargetMedium> medium);
+  Task<Result<std::unique_ptr<LocalTarget>>> OpenOn(TargetMedium medium);
   Task<void> Recover();
+  Task<Status> RecoverStripe(StripeId stripe);
   Task<void> PublishRecovered(const Manifest& manifest);
   Task<void> Maintain();
   Task<void> Checkpoint();

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kvstore/async/gate.h"
@@ -44,7 +45,8 @@ class DiskSegmentLog final : public SegmentLog {
   Task<Status> Move(StripeId stripe) override;
   Task<Status> Free(SegmentId segment) override;
   Task<Status> VisitManifests(std::function<void(const Manifest&, ShardIndex)> visit) override;
-  std::vector<Manifest> TakeRecovered() override { return std::move(recovered_); }
+  std::vector<StripeId> TakeRecovered() override { return std::exchange(recovered_, {}); }
+  Task<Result<Manifest>> ReadManifest(StripeId stripe) override;
   SegmentLogStats stats() const override;
   Task<Status> Stop() override;
 
@@ -115,13 +117,14 @@ class DiskSegmentLog final : public SegmentLog {
   // Recovery (recovery.cc).
   Task<Status> LoadSegments();
   Task<Status> ForgetOtherTarget();
-  Task<Status> LoadShards();
   void LoadShard(const MetadataStore::Entry& entry);
-  Task<Status> VerifyUnsynced();
-  Task<Status> LoadTombstones();
+  Task<Status> VerifyUnsynced(StripeId stripe);
+  void LoadTombstone(const MetadataStore::Entry& entry);
   Task<Status> ReconcileHeader(uint32_t segment);
-  Task<Status> ScanTail(uint32_t segment, uint64_t from);
-  Task<Result<uint64_t>> TakeRecord(uint32_t segment, uint64_t offset, ByteSpan sector);
+  Task<Status> ScanTail(uint32_t segment);
+  Task<Result<uint64_t>> TakeRecord(uint32_t segment, uint64_t offset, RecordHeader header,
+                                    ByteSpan bytes);
+  void OpenAgain(uint32_t segment);
 
   Task<Result<Manifest>> ReadRecord(ShardPlace place, StripeId stripe, MutableByteSpan payload);
   uint64_t OffsetOf(uint32_t segment) const {
@@ -137,7 +140,7 @@ class DiskSegmentLog final : public SegmentLog {
   std::vector<Segment> segments_;
   std::array<std::optional<uint32_t>, kBuckets> open_;
   ShardTable table_;
-  std::vector<Manifest> recovered_;
+  std::vector<StripeId> recovered_;
   SegmentLogStats stats_;
 
   std::vector<Change> pending_;  // To be committed, in order.

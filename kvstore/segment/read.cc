@@ -75,6 +75,12 @@ Task<Result<Manifest>> DiskSegmentLog::ReadRecord(ShardPlace place, StripeId str
   co_return manifest;
 }
 
+Task<Result<Manifest>> DiskSegmentLog::ReadManifest(StripeId stripe) {
+  const std::optional<ShardPlace> found = table_.Find(stripe);
+  if (!found) co_return Status(Code::kNotFound);
+  co_return co_await ReadRecord(*found, stripe, MutableByteSpan());
+}
+
 std::optional<ShardIndex> DiskSegmentLog::Find(StripeId stripe) const {
   const std::optional<ShardPlace> place = table_.Find(stripe);
   if (!place) return std::nullopt;

@@ -2,15 +2,21 @@
 #include <algorithm>
 #include <utility>
 
+#include "kvstore/async/lanes.h"
 #include "kvstore/base/checksum.h"
+#include "kvstore/metadata/metadata_scan.h"
 #include "kvstore/segment/disk_segment_log.h"
 #include "kvstore/types/little_endian.h"
 
 namespace cairn::kv {
 namespace {
 
-constexpr size_t kScanPage = 1024;
-constexpr uint64_t kScanWindow = 1 * kMiB;
+// Side by side: reads of segment headers and of doubtful records; segments that are scanned, each
+// with a window in memory.
+constexpr uint64_t kReadsAtOnce = 32;
+constexpr uint64_t kVerifiesAtOnce = 4;
+constexpr uint64_t kScansAtOnce = 2;
+constexpr uint64_t kScanWindow = 2 * kMiB;
 // With fewer segments than this per bucket, buckets are merged: open segments must stay few.
 constexpr uint64_t kSegmentsPerBucket = 8;
 
@@ -85,6 +91,12 @@ Task<Result<std::optional<Superblock>>> ReadSuperblock(Disk& disk) {
 
 }  // namespace
 
+Task<Status> SegmentLog::CheckVersion(Disk& disk) {
+  const auto read = co_await ReadSuperblock(disk);
+  if (read.code() == Code::kConflict) co_return read.status();
+  co_return Status();
+}
+
 Task<Result<std::unique_ptr<SegmentLog>>> SegmentLog::Open(Parts parts, SegmentLogOptions options) {
   auto read = co_await ReadSuperblock(parts.disk);
   if (!read.ok()) co_return read.status();
@@ -123,15 +135,17 @@ Task<Status> DiskSegmentLog::Recover() {
   known_.resize(segments_.size());
   KV_CO_RETURN_IF_ERROR(co_await ForgetOtherTarget());
   KV_CO_RETURN_IF_ERROR(co_await LoadSegments());
-  for (uint32_t i = 0; i < segments_.size(); ++i) {
-    KV_CO_RETURN_IF_ERROR(co_await ReconcileHeader(i));
-  }
-  KV_CO_RETURN_IF_ERROR(co_await LoadShards());
-  KV_CO_RETURN_IF_ERROR(co_await VerifyUnsynced());
-  KV_CO_RETURN_IF_ERROR(co_await LoadTombstones());
-  for (uint32_t i = 0; i < segments_.size(); ++i) {
-    if (tails_[i].scan) KV_CO_RETURN_IF_ERROR(co_await ScanTail(i, tails_[i].from));
-  }
+  const auto reconcile = [this](uint64_t i) { return ReconcileHeader(static_cast<uint32_t>(i)); };
+  KV_CO_RETURN_IF_ERROR(co_await RunInLanes(segments_.size(), kReadsAtOnce, reconcile));
+  const auto load = [this](const MetadataStore::Entry& entry) { LoadShard(entry); };
+  KV_CO_RETURN_IF_ERROR(co_await ScanAll(parts_.metadata, std::string("h"), load));
+  const auto verify = [this](uint64_t i) { return VerifyUnsynced(doubtful_[i]); };
+  KV_CO_RETURN_IF_ERROR(co_await RunInLanes(doubtful_.size(), kVerifiesAtOnce, verify));
+  const auto note = [this](const MetadataStore::Entry& entry) { LoadTombstone(entry); };
+  KV_CO_RETURN_IF_ERROR(co_await ScanAll(parts_.metadata, std::string("t"), note));
+  const auto scan = [this](uint64_t i) { return ScanTail(static_cast<uint32_t>(i)); };
+  KV_CO_RETURN_IF_ERROR(co_await RunInLanes(segments_.size(), kScansAtOnce, scan));
+  for (uint32_t i = 0; i < segments_.size(); ++i) OpenAgain(i);
   MetadataBatch cleared;
   for (const RecordName& name : tombstones_) {
     cleared.Delete(TombstoneKey(name.segment, name.epoch, name.offset));
@@ -225,19 +239,6 @@ Task<Status> DiskSegmentLog::ReconcileHeader(uint32_t number) {
   co_return Status();
 }
 
-Task<Status> DiskSegmentLog::LoadShards() {
-  std::string after;
-  while (true) {
-    auto entries = co_await parts_.metadata.Scan("h", after, kScanPage);
-    if (!entries.ok()) co_return entries.status();
-    if (entries.value().empty()) co_return Status();
-    for (const MetadataStore::Entry& entry : entries.value()) {
-      after = entry.key;
-      LoadShard(entry);
-    }
-  }
-}
-
 void DiskSegmentLog::LoadShard(const MetadataStore::Entry& entry) {
   FieldReader fields(AsBytes(entry.value));
   ShardPlace place;
@@ -268,60 +269,68 @@ void DiskSegmentLog::LoadShard(const MetadataStore::Entry& entry) {
 }
 
 // The metadata may have outlived records that a power cut took.
-Task<Status> DiskSegmentLog::VerifyUnsynced() {
-  for (const StripeId stripe : doubtful_) {
-    const ShardPlace place = *table_.Find(stripe);
-    Bytes payload(place.payload_size);
-    auto manifest = co_await ReadRecord(place, stripe, payload.span());
-    if (manifest.ok()) continue;
-    if (manifest.code() != Code::kCorrupt) co_return manifest.status();
-    segments_[place.segment.value].live -= place.record_bytes();
-    table_.Erase(stripe);
-    pending_.push_back({.stripe = stripe, .place = std::nullopt, .record = NameOf(place)});
-  }
+Task<Status> DiskSegmentLog::VerifyUnsynced(StripeId stripe) {
+  const ShardPlace place = *table_.Find(stripe);
+  Bytes payload(place.payload_size);
+  auto manifest = co_await ReadRecord(place, stripe, payload.span());
+  if (manifest.ok()) co_return Status();
+  if (manifest.code() != Code::kCorrupt) co_return manifest.status();
+  segments_[place.segment.value].live -= place.record_bytes();
+  table_.Erase(stripe);
+  pending_.push_back({.stripe = stripe, .place = std::nullopt, .record = NameOf(place)});
   co_return Status();
 }
 
-Task<Status> DiskSegmentLog::LoadTombstones() {
-  std::string after;
-  while (true) {
-    auto entries = co_await parts_.metadata.Scan("t", after, kScanPage);
-    if (!entries.ok()) co_return entries.status();
-    if (entries.value().empty()) co_return Status();
-    for (const MetadataStore::Entry& entry : entries.value()) {
-      after = entry.key;
-      if (entry.key.size() != 21) continue;
-      RecordName name;
-      name.segment = static_cast<uint32_t>(BigEndian(entry.key, 1, 4));
-      name.epoch = BigEndian(entry.key, 5, 8);
-      name.offset = BigEndian(entry.key, 13, 8);
-      tombstones_.insert(name);
-    }
-  }
+void DiskSegmentLog::LoadTombstone(const MetadataStore::Entry& entry) {
+  if (entry.key.size() != 21) return;
+  RecordName name;
+  name.segment = static_cast<uint32_t>(BigEndian(entry.key, 1, 4));
+  name.epoch = BigEndian(entry.key, 5, 8);
+  name.offset = BigEndian(entry.key, 13, 8);
+  tombstones_.insert(name);
 }
 
 // Finds whole records behind what the metadata knows; see "Finding the end" in the format.
-Task<Status> DiskSegmentLog::ScanTail(uint32_t number, uint64_t from) {
+Task<Status> DiskSegmentLog::ScanTail(uint32_t number) {
+  if (!tails_[number].scan) co_return Status();
   Segment& segment = segments_[number];
-  uint64_t end = std::max(from, segment.used);  // Of the last record known.
+  uint64_t at = tails_[number].from;
+  uint64_t end = std::max(at, segment.used);  // Of the last record known.
   Bytes window(kScanWindow);
-  uint64_t at = from;
   while (at < superblock_.segment_size && at <= end + kAppendWindow) {
     const uint64_t size = std::min(kScanWindow, superblock_.segment_size - at);
     const MutableByteSpan bytes = window.span().first(size);
     KV_CO_RETURN_IF_ERROR(co_await parts_.disk.Read(OffsetOf(number) + at, bytes));
-    uint64_t next = at + size;
-    for (uint64_t inside = 0; inside < size; inside += kSectorSize) {
-      auto taken = co_await TakeRecord(number, at + inside, bytes.subspan(inside, kSectorSize));
-      if (!taken.ok()) co_return taken.status();
-      if (taken.value() == 0) continue;
-      next = at + inside + taken.value();
-      end = std::max(end, next);
-      break;
+    uint64_t inside = 0;
+    while (inside < size) {
+      const ByteSpan rest = bytes.subspan(inside);
+      const auto header = PeekRecordHeader(rest.first(kSectorSize), segment.epoch,
+                                           superblock_.segment_size - at - inside);
+      // What goes beyond the window is looked at again from its start.
+      if (header && header->record_bytes() > rest.size() && inside > 0) break;
+      uint64_t taken = 0;
+      if (header) {
+        auto record = co_await TakeRecord(number, at + inside, *header, rest);
+        if (!record.ok()) co_return record.status();
+        taken = record.value();
+      }
+      if (taken == 0) {
+        inside += kSectorSize;
+        continue;
+      }
+      inside += taken;
+      end = std::max(end, at + inside);
     }
-    at = next;
+    at += inside;
   }
   segment.used = end;
+  co_return Status();
+}
+
+// A scanned segment that was open goes on where its last record ends.
+void DiskSegmentLog::OpenAgain(uint32_t number) {
+  if (!tails_[number].scan) return;
+  Segment& segment = segments_[number];
   unsynced_.insert(number);
   if (segment.state == SegmentInfo::State::kOpen) {
     if (open_[segment.bucket] || segment.bucket >= buckets_used_) {
@@ -331,40 +340,44 @@ Task<Status> DiskSegmentLog::ScanTail(uint32_t number, uint64_t from) {
     }
   }
   dirty_.insert(number);
-  co_return Status();
 }
 
-// Enters the record that starts at `offset`, if a whole one does. Its length, or 0.
+// Enters the record that starts at `offset`, of which `bytes` are what follows there, if it is
+// whole. Its length, or 0.
 Task<Result<uint64_t>> DiskSegmentLog::TakeRecord(uint32_t number, uint64_t offset,
-                                                  ByteSpan sector) {
+                                                  RecordHeader header, ByteSpan bytes) {
   Segment& segment = segments_[number];
-  const auto header =
-      PeekRecordHeader(sector, segment.epoch, superblock_.segment_size - offset);
-  if (!header) co_return uint64_t{0};
   const ShardPlace place{.segment = {number},
                          .sector = static_cast<uint32_t>(offset / kSectorSize),
-                         .payload_size = header->payload_size,
+                         .payload_size = header.payload_size,
                          .header_sectors =
-                             static_cast<uint16_t>(header->header_bytes() / kSectorSize),
-                         .index = header->index};
-  const std::optional<ShardPlace> known = table_.Find(header->stripe);
-  if (known == place) co_return header->record_bytes();
-  Bytes payload(header->payload_size);
-  auto manifest = co_await ReadRecord(place, header->stripe, payload.span());
-  if (!manifest.ok()) {
+                             static_cast<uint16_t>(header.header_bytes() / kSectorSize),
+                         .index = header.index};
+  if (!IsPackable(place)) co_return uint64_t{0};
+  if (table_.Find(header.stripe) == place) co_return header.record_bytes();
+  UnixMillis expires_at;
+  if (header.record_bytes() <= bytes.size()) {
+    auto manifest = DecodeRecordManifest(header, bytes.first(header.header_bytes()));
+    const ByteSpan payload = bytes.subspan(header.header_bytes(), header.payload_size);
+    if (!manifest.ok() || Checksum(payload) != header.payload_checksum) co_return uint64_t{0};
+    expires_at = manifest.value().retention.expires_at;
+  } else {
+    Bytes payload(header.payload_size);
+    auto manifest = co_await ReadRecord(place, header.stripe, payload.span());
     if (manifest.code() == Code::kCorrupt) co_return uint64_t{0};
-    co_return manifest.status();
+    if (!manifest.ok()) co_return manifest.status();
+    expires_at = manifest.value().retention.expires_at;
   }
   // Dropped, or the older copy of one that was moved: whole, but garbage.
   const RecordName record{number, segment.epoch, offset};
-  if (tombstones_.contains(record) || known) co_return header->record_bytes();
-  table_.Set(header->stripe, place);
+  if (tombstones_.contains(record) || table_.Find(header.stripe)) co_return header.record_bytes();
+  table_.Set(header.stripe, place);
   segment.live += place.record_bytes();
-  segment.expires_at = std::max(segment.expires_at, manifest.value().retention.expires_at);
-  pending_.push_back({.stripe = header->stripe, .place = place, .record = record});
+  segment.expires_at = std::max(segment.expires_at, expires_at);
+  pending_.push_back({.stripe = header.stripe, .place = place, .record = record});
   ++stats_.records_recovered;
-  recovered_.push_back(std::move(manifest).value());
-  co_return header->record_bytes();
+  recovered_.push_back(header.stripe);
+  co_return header.record_bytes();
 }
 
 }  // namespace cairn::kv

@@ -63,6 +63,10 @@ class SegmentLog {
  public:
   virtual ~SegmentLog() = default;
 
+  // kConflict when the disk is formatted by another version: what Open would say, with nothing
+  // written yet.
+  static Task<Status> CheckVersion(Disk& disk);
+
   // Formats an empty target, or opens a formatted one and replays what its metadata missed.
   // kConflict: formatted by an unknown or older version (the message says which are known).
   // kCorrupt: a superblock that is neither blank nor whole. Nothing is written in either case.
@@ -126,8 +130,10 @@ class SegmentLog {
   // to rebuild an index from nothing. Damaged headers are skipped and counted.
   virtual Task<Status> VisitManifests(std::function<void(const Manifest&, ShardIndex)> visit) = 0;
   // Stripes whose records Open found beyond the last committed metadata: their publication may be
-  // missing from the index. With their manifests, which each record carries.
-  virtual std::vector<Manifest> TakeRecovered() = 0;
+  // missing from the index. Their manifests can be read.
+  virtual std::vector<StripeId> TakeRecovered() = 0;
+  // The manifest that the shard's record carries, verified. kNotFound, kCorrupt.
+  virtual Task<Result<Manifest>> ReadManifest(StripeId stripe) = 0;
 
   virtual SegmentLogStats stats() const = 0;
 

@@ -177,12 +177,37 @@ TEST_F(SegmentLogTest, LostMetadataCostsAScanAndNoData) {
   rig.metadata().Wipe();
   ASSERT_THAT(rig.Start(), IsOk());
   EXPECT_EQ(rig.log().stats().records_recovered, shards.size());
-  EXPECT_EQ(rig.log().TakeRecovered().size(), shards.size());
+  const std::vector<StripeId> recovered = rig.log().TakeRecovered();
+  EXPECT_EQ(recovered.size(), shards.size());
+  for (const StripeId& stripe : recovered) {
+    const auto manifest = rig.Await(rig.log().ReadManifest(stripe));
+    ASSERT_THAT(manifest, IsOk());
+    EXPECT_EQ(manifest.value().stripe, stripe);
+  }
   for (const SegmentRig::Shard& shard : shards) EXPECT_TRUE(rig.Holds(shard));
   size_t visited = 0;
   const auto visit = [&](const Manifest&, ShardIndex) { ++visited; };
   EXPECT_THAT(rig.Await(rig.log().VisitManifests(visit)), IsOk());
   EXPECT_EQ(visited, shards.size());
+}
+
+// Records that cross the windows of a scan, that are larger than one, and what lies between them.
+TEST_F(SegmentLogTest, AScanFindsRecordsOfEverySizeAndStepsOverDamage) {
+  SegmentRig big({.seed = 5, .segment_size = 16 * kMiB, .segments = 8});
+  ASSERT_THAT(big.Start(), IsOk());
+  std::vector<SegmentRig::Shard> shards;
+  for (const uint32_t sectors : {1u, 255u, 300u, 1u, 600u, 510u, 255u, 255u, 255u, 3u}) {
+    shards.push_back(big.Make(sectors));
+    ASSERT_THAT(big.AppendNow(shards.back()), IsOk());
+  }
+  ASSERT_THAT(big.Stop(), IsOk());
+  // A bit of the sixth record, which begins after its own header sector and those before it.
+  const uint64_t sixth = 64 * kKiB + kSectorSize * (1 + 2 + 256 + 301 + 2 + 601);
+  big.disk().FlipBit(sixth + 100 * kSectorSize, 3);
+  big.metadata().Wipe();
+  ASSERT_THAT(big.Start(), IsOk());
+  EXPECT_EQ(big.log().stats().records_recovered, shards.size() - 1);
+  for (size_t i = 0; i < shards.size(); ++i) EXPECT_EQ(big.Holds(shards[i]), i != 5) << i;
 }
 
 TEST_F(SegmentLogTest, SuperblockSurvivesOneDamagedCopyAndRefusesTwo) {
