@@ -6,8 +6,6 @@
 namespace cairn::kv {
 namespace {
 
-constexpr size_t kSocketPathMax = 107;  // sun_path, without its final zero.
-
 using Lines = std::vector<std::string>;
 
 // "HOST:PORT" or "[HOST]:PORT" into its two parts. False when it is neither.
@@ -77,11 +75,23 @@ void CheckListen(const DaemonConfig& config, Lines& lines) {
   }
 }
 
+void CheckAdmin(const DaemonConfig& config, Lines& lines) {
+  if (!config.listen.admin_token_file.empty() && config.listen.tcp.empty()) {
+    lines.push_back(
+        "listen.admin_token_file: is for TCP, and listen.tcp is empty; leave one out or set both");
+  }
+}
+
 void CheckMemory(const DaemonConfig& config, const MachineFacts& machine, Lines& lines) {
   const StripedStoreOptions& store = config.node.node.store;
   if (store.reader.rebuild_bytes_max < 2 * kBlockSizeMax) {
     lines.push_back("memory.rebuild_buffer: a degraded read of the largest block needs " +
                     FormatBytes(2 * kBlockSizeMax) + "; raise it to that");
+  }
+  if (config.server.session_bytes_max > config.server.payload_bytes_max) {
+    lines.push_back("sessions.bytes_max: " + FormatBytes(config.server.session_bytes_max) +
+                    " of one client is more than memory.session_payload (" +
+                    FormatBytes(config.server.payload_bytes_max) + ") of all; lower it");
   }
   const uint64_t limit = MemoryLimit(config);
   if (machine.memory_bytes > 0 && limit > machine.memory_bytes / 10 * 8) {
@@ -113,13 +123,15 @@ uint64_t MemoryLimit(const DaemonConfig& config) {
   const EmbeddedOptions& node = config.node;
   return node.node.store.write_buffer_bytes + node.node.store.reader.copy_bytes_max +
          node.node.store.reader.rebuild_bytes_max + node.node.store.index_cache_bytes +
-         node.metadata_cache_bytes + node.metadata_memtable_bytes;
+         node.node.store.cache.bytes_max + node.metadata_cache_bytes +
+         node.metadata_memtable_bytes + config.server.payload_bytes_max;
 }
 
 Status CheckConfig(const DaemonConfig& config, const MachineFacts& machine) {
   Lines lines;
   CheckStore(config, lines);
   CheckListen(config, lines);
+  CheckAdmin(config, lines);
   CheckMemory(config, machine, lines);
   CheckUpkeep(config, lines);
   std::string text;

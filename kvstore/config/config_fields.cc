@@ -200,6 +200,10 @@ void AddListen(std::vector<ConfigField>& fields) {
                         "Allow listen.tcp to be reachable from other machines. The traffic is "
                         "not encrypted: only on a network that you trust.",
                         [](C& c) -> auto& { return c.listen.tcp_beyond_loopback; }));
+  fields.push_back(Text("listen.admin_token_file",
+                        "The file whose first line clients over TCP must name to administer; "
+                        "empty: none of them may. On the unix socket the file's mode decides.",
+                        [](C& c) -> auto& { return c.listen.admin_token_file; }));
   fields.push_back(Text("listen.metrics",
                         "Address of /metrics and /healthz over HTTP, on loopback; empty: none.",
                         [](C& c) -> auto& { return c.listen.metrics; }));
@@ -217,13 +221,51 @@ void AddMemory(std::vector<ConfigField>& fields) {
       [](C& c) -> auto& { return c.node.node.store.reader.rebuild_bytes_max; });
   add("memory.index_cache", kMebi, "For manifests of runs that were asked for lately.",
       [](C& c) -> auto& { return c.node.node.store.index_cache_bytes; });
+  add("memory.block_cache", 0, "For hot blocks, served without an SSD.",
+      [](C& c) -> auto& { return c.node.node.store.cache.bytes_max; });
   add("memory.metadata_cache", kMebi, "RocksDB's block cache, for all targets together.",
       [](C& c) -> auto& { return c.node.metadata_cache_bytes; });
   add("memory.metadata_memtable", 4 * kMebi, "RocksDB's memtables, for all targets together.",
       [](C& c) -> auto& { return c.node.metadata_memtable_bytes; });
+  add("memory.session_payload", 64 * kMebi,
+      "For puts and gets of all clients through their sockets.",
+      [](C& c) -> auto& { return c.server.payload_bytes_max; });
   add("memory.put_in_flight_max", 64 * kMebi,
       "Bytes of callers' puts at once; what comes beyond is refused as overloaded.",
       [](C& c) -> auto& { return c.node.node.store.put_bytes_in_flight_max; });
+}
+
+void AddSessions(std::vector<ConfigField>& fields) {
+  const auto count = [&](std::string_view key, int64_t max, std::string_view help, auto member) {
+    fields.push_back(Number(key, FieldKind::kCount, 1, max, help, member));
+  };
+  count("sessions.max", 1 << 20, "Clients at once.",
+        [](C& c) -> auto& { return c.server.sessions_max; });
+  count("sessions.requests_max", 65'536,
+        "Requests in flight of one client; what comes beyond is refused as overloaded.",
+        [](C& c) -> auto& { return c.server.requests_max; });
+  fields.push_back(Number("sessions.bytes_max", FieldKind::kBytes, 64 * kMebi, 16 * kTebi,
+                          "Payload in flight of one client through its socket; shared memory "
+                          "does not count.",
+                          [](C& c) -> auto& { return c.server.session_bytes_max; }));
+  count("sessions.regions_max", 65'536, "Regions of shared memory of one client.",
+        [](C& c) -> auto& { return c.server.regions_max; });
+  fields.push_back(Number("sessions.region_bytes_max", FieldKind::kBytes, kMebi, 1024 * kTebi,
+                          "Bytes of these.",
+                          [](C& c) -> auto& { return c.server.region_bytes_max; }));
+  fields.push_back(Duration("sessions.timeout", Millis(100), Seconds(3600),
+                            "A client that is silent for so long has died: its leases end.",
+                            [](C& c) -> auto& { return c.server.session_timeout; }));
+  fields.push_back(Duration("sessions.stall_timeout", Millis(100), Seconds(3600),
+                            "A client that does not take its answers for so long is cut off.",
+                            [](C& c) -> auto& { return c.server.stall_timeout; }));
+  count("leases.max", 1 << 24, "Leases at once; beyond it lookups give none.",
+        [](C& c) -> auto& { return c.node.node.store.leases.leases_max; });
+  count("leases.stripes_max", 1 << 26, "Stripes under leases, counted once a lease.",
+        [](C& c) -> auto& { return c.node.node.store.leases.stripes_max; });
+  fields.push_back(Number("leases.capacity_percent_max", FieldKind::kCount, 0, 90,
+                          "Of the capacity: what leases may keep from eviction at once.",
+                          [](C& c) -> auto& { return c.node.node.leased_percent_max; }));
 }
 
 void AddUpkeep(std::vector<ConfigField>& fields) {
@@ -258,6 +300,9 @@ void AddIo(std::vector<ConfigField>& fields) {
                             "something fast is in flight. Sleeping costs a wake-up, polling a "
                             "core.",
                             [](C& c) -> auto& { return c.node.poller.spin_max; }));
+  fields.push_back(Duration("io.spin_after_request", Nanos{0}, Millis(10),
+                            "How long it may poll for the next request of a client.",
+                            [](C& c) -> auto& { return c.server.spin_after_request; }));
   fields.push_back(Number("io.disk_threads", FieldKind::kCount, 1, 256,
                           "Threads that read and write under the epoll engine.",
                           [](C& c) -> auto& { return c.node.poller.disk_threads; }));
@@ -285,16 +330,19 @@ std::vector<ConfigField> MakeFields() {
   AddStore(fields);
   AddListen(fields);
   AddMemory(fields);
+  AddSessions(fields);
   AddUpkeep(fields);
   AddIo(fields);
   AddLog(fields);
   return fields;
 }
 
-constexpr std::array<ConfigSection, 7> kSections = {{
+constexpr std::array<ConfigSection, 9> kSections = {{
     {"store", "Where the blocks are."},
     {"listen", "Who may come in, and where."},
     {"memory", "All memory that the store takes for itself; callers' own is not in it."},
+    {"sessions", "What one client may have, and all of them."},
+    {"leases", "Promises not to evict what a lookup has found."},
     {"reclaim", "How space comes back from what is old."},
     {"upkeep", "What happens in the background, how often."},
     {"io", "Threads, and how the kernel is asked."},

@@ -6,6 +6,7 @@
 
 #include "kvstore/base/log.h"
 #include "kvstore/node/embedded/embedded_node.h"
+#include "kvstore/serve/server.h"
 
 namespace cairn::kv {
 
@@ -15,6 +16,8 @@ struct ListenConfig {
   std::string unix_socket = "auto";  // "auto": DATA_DIR/cairn.sock. Empty: none.
   std::string tcp = "";              // "127.0.0.1:7411". Empty: none.
   bool tcp_beyond_loopback = false;  // There is no encryption yet: a promise that the net is safe.
+  // The file whose first line TCP clients must name to administer. Empty: none of them may.
+  std::string admin_token_file = "";
   std::string metrics = "127.0.0.1:9511";  // /metrics and /healthz over HTTP. Empty: none.
 };
 
@@ -25,6 +28,7 @@ struct LogConfig {
 
 struct DaemonConfig {
   EmbeddedOptions node;
+  ServerOptions server;  // Its addresses and its token come from `listen`.
   ListenConfig listen;
   LogConfig log;
   double drive_writes_per_day = 1.0;  // What the SSDs are rated for: the endurance metric's base.
@@ -38,6 +42,8 @@ struct DaemonConfig {
 
 // Where `cairnd` keeps its data, and where `cairn` looks for its socket, when nothing else is said.
 inline constexpr const char* kDataDirDefault = "/var/lib/cairn";
+// What the system allows for the path of a unix socket.
+inline constexpr size_t kSocketPathMax = 107;
 std::string SocketPathOf(const std::string& data_dir);
 
 }  // namespace cairn::kv

@@ -80,7 +80,7 @@ BANS = [
      ("kvstore/os", "kvstore/lane", "tests", "tools", "engine/gguf", "gateway/http"),
      "only kvstore/os sees Linux (and kvstore/lane its sockets)"),
     (r"#\s*include\s+\"kvstore/os/", ("kvstore/os", "tests", "tools", "kvstore/node/embedded", "kvstore/lane",
-                                     "kvstore/serve", "kvstore/remote", "kvstore/capi"),
+                                     "kvstore/serve", "kvstore/remote", "kvstore/capi", "kvstore/daemon"),
      "take the seams of kvstore/io as references"),
     (r"#\s*include\s+\"tests/", ("tests",), "nothing may use tests"),
     (r"\bGTEST_SKIP\(\)\s*;", (), "name what is missing: GTEST_SKIP() << \"...\""),

@@ -1,0 +1,47 @@
+// What a store needs to be used by other processes: a server, calls timed, numbers sampled.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kvstore/base/log.h"
+#include "kvstore/daemon/http_endpoint.h"
+#include "kvstore/metrics/exposition.h"
+#include "kvstore/node/embedded/embedded_node.h"
+#include "kvstore/serve/server.h"
+
+namespace cairn::kv {
+
+struct StoreServiceOptions {
+  ServerOptions server;
+  bool self_test = true;
+  double rated_drive_writes_per_day = 1.0;
+  Nanos sample_interval = Seconds(1);  // Of what MetricsPage tells.
+};
+
+// Give it to EmbeddedNode::Start. The methods at the end are thread-safe, from then on until it is
+// destroyed.
+class StoreService final : public EmbeddedService {
+ public:
+  // `log` must outlive it.
+  StoreService(StoreServiceOptions options, Log& log);
+  ~StoreService() override;
+
+  // Runs the self-test, then opens the addresses. Errors as of SelfTest and Server::Start.
+  Status Start(const Parts& parts) override;
+  Task<void> Stop() override;
+
+  // The last sample, at most a little older than `sample_interval`: never waits for the store.
+  HttpAnswer MetricsPage() const;
+  // 200 "ok"; 503 when the store's thread has not answered for ten seconds, or has stopped.
+  HttpAnswer HealthPage() const;
+  // Of the server; 0 when it does not listen there.
+  uint16_t tcp_port() const;
+
+ private:
+  class Core;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace cairn::kv
