@@ -66,8 +66,10 @@ void StoreChecker::EndPut(BlockKey key, const kv::Status& outcome, bool durable,
     return;
   }
   if (block.delete_order > began.order) return;  // A delete meanwhile may have come later.
-  block.durable = (block.acknowledged && block.durable) || durable;
-  if (!block.acknowledged) block.acknowledged_at = now.unix;
+  // Unless it was owed all the time this put may be the one that has stored it.
+  const bool was_there = Owed(key, now.unix);
+  block.durable = (was_there && block.durable) || durable;
+  if (!was_there) block.acknowledged_at = now.unix;
   block.acknowledged = true;
 }
 

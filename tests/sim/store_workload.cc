@@ -276,6 +276,7 @@ kv::Task<void> StoreWorkload::Audit(bool whole) {
     co_await Read(spaces, chain, std::move(owed), 1, Patience::kFull);
     const kv::StoreStats after = world_.node().stats();
     if (whole && after.degraded_reads > before.degraded_reads) {
+      co_await DescribeRun(spaces, chain, 0);
       Fail("a read was degraded, and nothing is broken");
     }
   }
