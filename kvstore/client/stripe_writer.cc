@@ -252,6 +252,7 @@ Task<Status> StripeWriter::SyncAll(const Manifest& manifest, const Shards& shard
     calls.emplace_back(target, parts_.targets.Find(target)->Sync());
   }
   uint32_t synced = 0;
+  std::vector<TargetId> failed;
   Status failure;
   for (auto& [target, call] : calls) {
     Status outcome = co_await call;
@@ -259,12 +260,15 @@ Task<Status> StripeWriter::SyncAll(const Manifest& manifest, const Shards& shard
     if (outcome.ok()) {
       ++synced;
     } else {
+      failed.push_back(target);
       failure = std::move(outcome);
     }
   }
   const uint32_t needed =
       std::min<uint32_t>(manifest.shard_count(), uint32_t{manifest.data_shards} + 1);
-  co_return synced >= needed ? Status() : failure;
+  if (synced >= needed) co_return Status();
+  for (const TargetId target : failed) parts_.targets.Suspect(target);
+  co_return failure;
 }
 
 bool StripeWriter::IsInFlight(StripeId stripe) const {

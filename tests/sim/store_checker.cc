@@ -74,10 +74,11 @@ void StoreChecker::EndPut(BlockKey key, const kv::Status& outcome, bool durable,
 }
 
 StoreChecker::Access StoreChecker::BeginLook(std::vector<BlockKey> keys, Moment now) {
-  Access access{.began = now, .keys = std::move(keys), .absent = {}, .owed = {}};
+  Access access{.began = now, .keys = std::move(keys), .absent = {}, .owed = {}, .held = {}};
   for (const BlockKey& key : access.keys) {
     access.absent.push_back(IsGone(key, now.unix));
     access.owed.push_back(Owed(key, now.unix));
+    access.held.push_back(now.unix < blocks_.at(key).leased_until);
   }
   for (Run* run : RunsOf(access.keys)) ++run->looks_in_flight;
   return access;
@@ -98,15 +99,22 @@ void StoreChecker::Hit(BlockKey key, Moment began) {
   if (block.hits.size() > kHitsMax) block.hits.pop_front();
 }
 
+void StoreChecker::Leased(BlockKey key, int64_t until) {
+  Block& block = blocks_.at(key);
+  block.leased_until = std::max(block.leased_until, until);
+}
+
 StoreChecker::Access StoreChecker::BeginDelete(std::vector<BlockKey> keys, Moment now) {
   for (Run* run : RunsOf(keys)) {
     ++run->deletes_in_flight;
     for (const BlockKey& key : run->blocks) {
-      blocks_.at(key).acknowledged = false;
-      blocks_.at(key).delete_order = now.order;
+      Block& block = blocks_.at(key);
+      block.acknowledged = false;
+      block.leased_until = 0;
+      block.delete_order = now.order;
     }
   }
-  return {.began = now, .keys = std::move(keys), .absent = {}, .owed = {}};
+  return {.began = now, .keys = std::move(keys), .absent = {}, .owed = {}, .held = {}};
 }
 
 void StoreChecker::EndDelete(const Access& access, bool done, Moment now) {
@@ -119,8 +127,10 @@ void StoreChecker::EndDelete(const Access& access, bool done, Moment now) {
     --run->deletes_in_flight;
     run->deleted_at = now.unix;
     for (const BlockKey& key : run->blocks) {
-      blocks_.at(key).acknowledged = false;
-      blocks_.at(key).delete_order = now.order;
+      Block& block = blocks_.at(key);
+      block.acknowledged = false;
+      block.leased_until = 0;
+      block.delete_order = now.order;
     }
   }
 }
@@ -135,6 +145,11 @@ bool StoreChecker::Owed(BlockKey key, int64_t at) const {
 bool StoreChecker::OwedSince(const Access& access, size_t i, int64_t now) const {
   const BlockKey key = access.keys[i];
   return access.owed[i] && blocks_.at(key).delete_order < access.began.order && Owed(key, now);
+}
+
+bool StoreChecker::HeldSince(const Access& access, size_t i, int64_t now) const {
+  return access.held[i] && now < blocks_.at(access.keys[i]).leased_until &&
+         OwedSince(access, i, now);
 }
 
 bool StoreChecker::OwedWhole(BlockKey key, int64_t at) const {
@@ -165,7 +180,12 @@ std::string StoreChecker::JudgeBytes(const Access& access, size_t i, uint32_t si
   return {};
 }
 
+void StoreChecker::Stopped() {
+  for (auto& [key, block] : blocks_) block.leased_until = 0;
+}
+
 void StoreChecker::Crashed(int64_t now, bool power_cut) {
+  Stopped();
   const auto is_recent = [&](int64_t at) { return at + kCheckpointMillis >= now; };
   for (auto& [key, block] : blocks_) {
     while (!block.hits.empty() && is_recent(block.hits.back())) block.hits.pop_back();

@@ -35,6 +35,7 @@ class StoreChecker {
     std::vector<BlockKey> keys;
     std::vector<bool> absent;  // Of each key: surely not there when it began.
     std::vector<bool> owed;    // Of each key: owed when it began.
+    std::vector<bool> held;    // Of each key: leased when it began.
   };
   // What is older was written by the node's checkpoints, with slack.
   static constexpr int64_t kCheckpointMillis = 7'000;
@@ -55,6 +56,8 @@ class StoreChecker {
   Access BeginLook(std::vector<BlockKey> keys, Moment now);
   void EndLook(const Access& access, Moment now);
   void Hit(BlockKey key, Moment began);
+  // Found with a lease: not evicted before `until`, by Unix milliseconds.
+  void Leased(BlockKey key, int64_t until);
   // Stripes go wholly: what was put together with these blocks is no longer owed.
   Access BeginDelete(std::vector<BlockKey> keys, Moment now);
   void EndDelete(const Access& access, bool done, Moment now);
@@ -63,6 +66,8 @@ class StoreChecker {
   bool Owed(BlockKey key, int64_t at) const;
   // The access ends now, and its i-th block was owed all the time.
   bool OwedSince(const Access& access, size_t i, int64_t now) const;
+  // The same, and it was leased: then evictions are no excuse.
+  bool HeldSince(const Access& access, size_t i, int64_t now) const;
   // The block is owed, and all its shards were written and made to last: no read of it may be
   // degraded while nothing is broken.
   bool OwedWhole(BlockKey key, int64_t at) const;
@@ -78,6 +83,8 @@ class StoreChecker {
   // The process dies: hits of the last seconds may be forgotten, puts on their way may be there in
   // part. After a power cut nothing that only memory knew is owed.
   void Crashed(int64_t now, bool power_cut);
+  // Leases end with the process.
+  void Stopped();
   // Some block may have lost shards although no target is at fault.
   bool tainted() const { return tainted_; }
 
@@ -94,6 +101,7 @@ class StoreChecker {
     int64_t ttl_min = 0;      // Of the puts since.
     int64_t ttl_max = 0;
     int64_t expires_max = 0;  // By these puts alone.
+    int64_t leased_until = 0;
     uint32_t puts_in_flight = 0;
     uint64_t put_order = 0;     // When a put last began or ended.
     uint64_t delete_order = 0;  // When a delete last began or ended that may have removed it.

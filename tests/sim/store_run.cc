@@ -195,6 +195,7 @@ void StoreRun::EndEpoch() {
   evicted_ += stats.evicted_stripes;
   CheckCalm(stats);
   CheckEvictions();
+  checker_.Stopped();
   if (world_.crashed()) {
     world_.Bury();
   } else {

@@ -130,6 +130,7 @@ Scenario DrawScenario(uint64_t seed, StoreMode mode) {
   DrawFaults(random, scenario);
   scenario.cache_bytes = random.Chance(1, 4) ? kv::kMiB : 0;
   scenario.deletes = random.Chance(1, 2);
+  scenario.leases = random.Chance(1, 2);
   scenario.own_ttls = random.Chance(1, 2);
   scenario.epochs = 2 + random.Below(3);
   scenario.sessions_max = 4;

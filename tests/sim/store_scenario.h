@@ -50,6 +50,7 @@ struct Scenario {
   uint64_t epoch_millis_max = 40'000;
   uint64_t put_bytes_max = UINT64_MAX;  // Then an epoch ends.
   bool deletes = false;
+  bool leases = false;
   bool own_ttls = false;  // Some puts bring their own.
 
   // A kind of fault is in this seed, or not (swarm).

@@ -13,7 +13,7 @@ constexpr kv::Nanos kLatenessMax = kv::Seconds(1);
 }  // namespace
 
 StoreWorkload::StoreWorkload(const Scenario& scenario, StoreWorld& world, StoreChecker& checker)
-    : scenario_(scenario), world_(world), checker_(checker) {
+    : scenario_(scenario), world_(world), checker_(checker), lease_draws_(scenario.seed + 1) {
   for (const SimChain& chain : scenario.chains) {
     const kv::NamespaceOptions& space = scenario.spaces[chain.space];
     for (size_t i = 0; i < chain.ids.size(); ++i) {
@@ -99,7 +99,10 @@ std::vector<uint32_t> StoreWorkload::DrawWanted(const SimChain& chain, uint32_t 
 
 kv::Task<uint32_t> StoreWorkload::LookUp(const Spaces& spaces, const SimChain& chain) {
   const StoreChecker::Access access = checker_.BeginLook(chain.keys(0, chain.ids.size()), Now());
-  auto hit = co_await world_.node().store().Lookup(spaces.ids[chain.space], chain.ids);
+  const bool leased = scenario_.leases && lease_draws_.Chance(1, 4);
+  const auto seconds = static_cast<int64_t>(1 + lease_draws_.Below(10));
+  const kv::LeaseOrder order{.session = {}, .duration = kv::Seconds(leased ? seconds : 0)};
+  auto hit = co_await world_.node().store().Lookup(spaces.ids[chain.space], chain.ids, order);
   checker_.EndLook(access, Now());
   if (world_.crashed()) co_return 0;
   if (!hit.ok()) {
@@ -108,16 +111,21 @@ kv::Task<uint32_t> StoreWorkload::LookUp(const Spaces& spaces, const SimChain& c
   }
   const kv::ChainHit& found = hit.value();
   const auto why = std::to_string(static_cast<int>(found.miss));
-  Tell("lookup", chain, 0, found.blocks, std::string("then reason ").append(why));
+  Tell("lookup", chain, 0, found.blocks, std::string("then reason ").append(why) +
+           (found.lease.value != 0 ? ", leased" : ""));
   for (uint32_t i = 0; i < found.blocks; ++i) {
     const std::string judged = checker_.JudgeFound(access, i, found.sizes[i]);
     if (!judged.empty()) Fail("lookup finds " + judged);
     checker_.Hit(chain.key(i), access.began);
+    const int64_t lease_millis = found.lease_for.value / 1'000'000;
+    if (found.lease.value != 0) checker_.Leased(chain.key(i), UnixNow() + lease_millis - 1);
   }
   if (found.blocks == chain.ids.size()) co_return found.blocks;
   const BlockKey missing = chain.key(found.blocks);
   if (checker_.OwedSince(access, found.blocks, UnixNow())) {
     const std::string reason = std::to_string(static_cast<int>(found.miss));
+    const bool held = !beyond() && checker_.HeldSince(access, found.blocks, UnixNow());
+    if (held) Fail("lookup hides a leased block, reason " + reason);
     if (!misses_allowed_) Fail(std::string("lookup hides a block, reason ").append(reason));
     if (!misses_allowed_) co_await DescribeRun(spaces, chain, found.blocks);
     checker_.Missed(missing);
@@ -203,6 +211,8 @@ void StoreWorkload::JudgeRead(const StoreChecker::Access& access, size_t i,
     Fail("get: " + result.status.ToString());
   }
   if (!checker_.OwedSince(access, i, UnixNow())) return;
+  const bool held = !beyond() && checker_.HeldSince(access, i, UnixNow());
+  if (held) Fail("a leased block is missing: " + result.status.ToString());
   if (!misses_allowed_) Fail("a block that is owed is missing: " + result.status.ToString());
   checker_.Missed(key);
 }

@@ -72,6 +72,7 @@ class StoreWorkload {
   // Into the log, for a replay: what was done to blocks [first, end) of the chain.
   void Tell(const char* what, const SimChain& chain, size_t first, size_t end,
             const std::string& outcome);
+  bool beyond() const { return scenario_.mode == StoreMode::kBeyond; }
   bool Over() const { return ending_ || world_.crashed() || !problem_.empty(); }
   StoreChecker::Moment Now() { return checker_.Now(UnixNow()); }
   int64_t UnixNow() const { return world_.clock().UnixNow().value; }
@@ -79,6 +80,7 @@ class StoreWorkload {
   const Scenario& scenario_;
   StoreWorld& world_;
   StoreChecker& checker_;
+  kv::Random lease_draws_;
   bool ending_ = false;
   bool misses_allowed_ = false;
   bool failed_puts_allowed_ = false;

@@ -1,10 +1,12 @@
 """Every mutant of mutants.txt must make its test fail: the tests can see what the checks are for.
 
-Usage: mutants.py SOURCE_FOLDER BUILD_FOLDER [WORDS OF A NAME]
+Usage: mutants.py SOURCE_FOLDER BUILD_FOLDER [--some N | WORDS OF A NAME]
+--some N runs N of them, others for each commit: CI comes by all of them in a few commits.
 One source is changed by sed and compiled as the build compiles it; the test is linked with that
 object in front of the libraries, which then need not give theirs.
 """
 import os
+import random
 import shlex
 import subprocess
 import sys
@@ -68,6 +70,16 @@ def mutate(source, build, folder, file_name, expression, target):
     return f"{folder}/mutant", None
 
 
+def reason_of(output):
+    """The line in which the test says what it saw."""
+    lines = output.splitlines()
+    for word in ("FAILS:", "hangs", ": Failure", "check failed", "[  FAILED  ]"):
+        for line in lines:
+            if word in line:
+                return line.strip()[:160]
+    return lines[-1].strip()[:160] if lines else "it says nothing"
+
+
 def verdict(source, build, row):
     """What is wrong with the tests, or None when they caught the mutant."""
     _, file_name, expression, target, tests = row
@@ -84,16 +96,29 @@ def verdict(source, build, row):
             return None  # It hangs: caught as well.
         if "0 tests from 0" in done.stdout:
             return "its filter names no test"
+        if done.returncode != 0:
+            print("  " + reason_of(done.stdout + done.stderr))
         return "survives" if done.returncode == 0 else None
 
 
+def chosen(source, rows, words):
+    if not words or words[0] != "--some":
+        return [row for row in rows if " ".join(words) in row[0]]
+    done = subprocess.run(["git", "-C", source, "rev-parse", "HEAD"], capture_output=True,
+                          text=True, check=False)
+    seed = int(done.stdout[:12], 16) if done.returncode == 0 else 0
+    return random.Random(seed).sample(rows, min(int(words[1]), len(rows)))
+
+
 def main():
-    source, build, *words = sys.argv[1:]
+    source, build = (os.path.abspath(folder) for folder in sys.argv[1:3])
+    words = sys.argv[3:]
     failed = 0
     table = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mutants.txt")
-    for row in read_table(table):
-        if words and " ".join(words) not in row[0]:
-            continue
+    rows = chosen(source, list(read_table(table)), words)
+    if not rows:
+        sys.exit("no mutant has that name")
+    for row in rows:
         problem = verdict(source, build, row)
         print(f"{'FAILED' if problem else 'caught'}: without '{row[0]}'"
               + (f": {problem}" if problem else ""), flush=True)
