@@ -1,6 +1,7 @@
 """Builds one fuzzer with clang++-14 and runs it from a fixed seed, for a fixed number of inputs.
 
 Usage: fuzz.py SOURCE_FOLDER BUILD_FOLDER NAME RUNS SOURCE... -- LIBRARY...
+First it runs what tests/fuzz/corpus/NAME keeps: seeds, and inputs that once broke something.
 Exit code 77 (skipped) when clang++-14 is missing. What it found last lies in BUILD_FOLDER/NAME.corpus.
 """
 import os
@@ -21,7 +22,8 @@ def main():
     subprocess.run([compiler, "-std=c++20", "-O1", "-g1", "-fsanitize=fuzzer,address,undefined",
                     "-fno-sanitize=vptr", "-fno-sanitize-recover=all", f"-I{source}",
                     *[f"{source}/{file}" for file in files], *libraries, "-o", program], check=True)
-    done = subprocess.run([program, corpus, f"-runs={runs}", "-seed=1", "-max_len=8192",
+    kept = [folder for folder in [f"{source}/tests/fuzz/corpus/{name}"] if os.path.isdir(folder)]
+    done = subprocess.run([program, corpus, *kept, f"-runs={runs}", "-max_total_time=60", "-seed=1", "-max_len=8192",
                            "-verbosity=0", "-print_final_stats=1", f"-artifact_prefix={build}/"],
                           check=False)
     return 1 if done.returncode else 0

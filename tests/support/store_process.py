@@ -91,6 +91,9 @@ class StoreProcess:
         self._close()
 
     def _close(self):
+        log = self.log() if os.path.exists(self.log_path) else ""
+        if "Sanitizer" in log:
+            raise AssertionError(log[log.index("Sanitizer") - 100:][:6000])
         for stream in (self.process.stdin, self.process.stdout):
             try:
                 stream.close()

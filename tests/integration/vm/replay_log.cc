@@ -2,8 +2,8 @@
 //
 // usage: replay_log count LOG                  prints how many entries there are
 //        replay_log find LOG MARK             prints how many entries come before that mark
-//        replay_log apply LOG DEVICE FROM TO   applies entries FROM..TO-1, prints the last mark seen
-//                                              among entries 0..TO-1 (or "none")
+//        replay_log apply LOG DEVICE FROM TO  applies entries FROM..TO-1, and prints the last mark
+//                                             before TO (or "none")
 // The log's format is the kernel's (drivers/md/dm-log-writes.c): a sector with the number of
 // entries, then each entry as a sector with its header (and a mark's text) and its data.
 #include <fcntl.h>
@@ -57,7 +57,7 @@ Super ReadSuper(int log) {
   return super;
 }
 
-// Walks through the entries before `to`; `use` gets each one's number, header, mark and data's place.
+// Walks through the entries before `to`; `use` gets each one's number, header, mark and place.
 template <typename Use>
 void ForEach(int log, uint64_t to, Use use) {
   const Super super = ReadSuper(log);
