@@ -296,6 +296,7 @@ Task<Status> DiskSegmentLog::ScanTail(uint32_t number) {
   Segment& segment = segments_[number];
   uint64_t at = tails_[number].from;
   uint64_t end = std::max(at, segment.used);  // Of the last record known.
+  if (at >= superblock_.segment_size) co_return Status();  // Sealed, and known to its end.
   Bytes window(kScanWindow);
   while (at < superblock_.segment_size && at <= end + kAppendWindow) {
     const uint64_t size = std::min(kScanWindow, superblock_.segment_size - at);

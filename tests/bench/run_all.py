@@ -44,6 +44,9 @@ class Runner:
     def store(self):
         show(self.run("store", [self.build / "tests/bench/store_bench", *self.quick]))
 
+    def index(self):
+        show(self.run("index", [self.build / "tests/bench/index_bench", *self.quick]))
+
     def engine(self, model):
         python = TOP / "build" / "bench-venv" / "bin" / "python"
         baseline = []
@@ -80,6 +83,7 @@ def main():
     runner = Runner(options.build, options.quick)
     runner.erasure()
     runner.store()
+    runner.index()
     found = subprocess.run([TOP / "deploy" / "fetch-model"], capture_output=True, text=True, check=False)
     model = os.environ.get("CAIRN_MODEL") or found.stdout.strip()
     if model:
