@@ -53,8 +53,9 @@ Task<Received> RequestHandler::Receive(Connection& connection, wire::FrameHeader
   if (body != Received::kOk) co_return body;
   ++stats_.requests;
   parts_.poller.ExpectMore(options_.spin_after_request);
-  if (!connection.session->HasCredit(options_.requests_max, options_.session_bytes_max,
-                                     header.payload_size)) {
+  const Session& session = *connection.session;
+  if (!session.HasRequests(options_.requests_max) ||
+      !session.HasBytes(options_.session_bytes_max, header.payload_size)) {
     ++stats_.requests_overloaded;
     const Received skipped = co_await connection.lane.SkipPayload(header.payload_size);
     if (skipped != Received::kOk) co_return skipped;
@@ -174,14 +175,13 @@ Task<void> RequestHandler::HandleGet(Connection& connection, Request request) {
 Task<void> RequestHandler::GetAsPayload(Connection& connection, Request request,
                                         wire::GetRequest get) {
   const uint64_t total = TotalOf(get.reads, [](const auto& read) { return read.capacity; });
-  if (!connection.session->HasCredit(options_.requests_max + 1, options_.session_bytes_max,
-                                     total) ||
+  if (!connection.session->HasBytes(options_.session_bytes_max, total) ||
       total > payloads_.largest()) {
     ++stats_.requests_overloaded;
     co_await Refuse(connection, std::move(request), Status(Code::kOverloaded, kOverCredit));
     co_return;
   }
-  const Session::Credit credit(connection.session, total);
+  request.credit.AddBytes(total);
   BufferPool::Buffer buffer = co_await payloads_.Take(std::max<uint64_t>(total, 1));
   if (IsLate(request)) {
     co_await Refuse(connection, std::move(request), Status(Code::kDeadline));

@@ -60,13 +60,19 @@ class Session {
       session_->bytes_in_flight_ -= bytes_;
     }
 
+    // For a request that turns out to need more.
+    void AddBytes(uint64_t bytes) {
+      session_->bytes_in_flight_ += bytes;
+      bytes_ += bytes;
+    }
+
    private:
     std::shared_ptr<Session> session_;
     uint64_t bytes_ = 0;
   };
-  bool HasCredit(uint32_t requests_max, uint64_t bytes_max, uint64_t bytes) const {
-    return requests_in_flight_ < requests_max && bytes <= bytes_max &&
-           bytes_in_flight_ <= bytes_max - bytes;
+  bool HasRequests(uint32_t requests_max) const { return requests_in_flight_ < requests_max; }
+  bool HasBytes(uint64_t bytes_max, uint64_t bytes) const {
+    return bytes <= bytes_max && bytes_in_flight_ <= bytes_max - bytes;
   }
 
   // Closes every lane; the session ends when they have left.
