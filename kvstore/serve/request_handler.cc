@@ -47,8 +47,9 @@ Task<Received> RequestHandler::Receive(Connection& connection, wire::FrameHeader
   if (header.budget_nanos > 0) {
     request.deadline = parts_.clock.Now() + Nanos{header.budget_nanos};
   }
-  Semaphore::Permit permit;
-  if (header.body_size > kSmallBody) permit = co_await bodies_.Acquire(header.body_size);
+  if (header.body_size > kSmallBody) {
+    request.body_permit = co_await bodies_.Acquire(header.body_size);
+  }
   const Received body = co_await connection.lane.ReceiveBody(request.body);
   if (body != Received::kOk) co_return body;
   ++stats_.requests;
@@ -59,8 +60,7 @@ Task<Received> RequestHandler::Receive(Connection& connection, wire::FrameHeader
     ++stats_.requests_overloaded;
     const Received skipped = co_await connection.lane.SkipPayload(header.payload_size);
     if (skipped != Received::kOk) co_return skipped;
-    connection.requests.Hold(
-        Refuse(connection, std::move(request), Status(Code::kOverloaded, kOverCredit)));
+    co_await Refuse(connection, std::move(request), Status(Code::kOverloaded, kOverCredit));
     co_return Received::kOk;
   }
   request.credit = Session::Credit(connection.session, header.payload_size);
@@ -90,8 +90,8 @@ Task<Received> RequestHandler::ReceivePut(Connection& connection, Request& reque
     refused = true;
     const Received skipped = co_await connection.lane.SkipPayload(payload_size);
     if (skipped != Received::kOk) co_return skipped;
-    connection.requests.Hold(Refuse(connection, std::move(request),
-                                    Status(Code::kInvalid, "too many bytes in one put")));
+    co_await Refuse(connection, std::move(request),
+                    Status(Code::kInvalid, "too many bytes in one put"));
     co_return Received::kOk;
   }
   request.payload = co_await payloads_.Take(total);

@@ -17,6 +17,7 @@ struct Request {
   std::vector<uint8_t> body = {};
   Instant deadline = kNever;
   Session::Credit credit = {};
+  Semaphore::Permit body_permit = {};  // Of a large body, until the request is done.
   // Of a put with payload: its parsed body, and its bytes, one block after another, each from a
   // sector on.
   std::optional<wire::PutRequest> put = {};
@@ -28,8 +29,8 @@ class RequestHandler {
  public:
   RequestHandler(const ServerParts& parts, const ServerOptions& options, ServerStats& stats);
 
-  // Reads the rest of the request whose header came, bounds it, and starts it under the
-  // connection's gate. False: the connection makes no sense or has ended.
+  // Reads the rest of the request whose header came, and starts it under the connection's gate.
+  // What is beyond the limits is refused first: whoever does not take refusals is not read from.
   Task<Received> Receive(Connection& connection, wire::FrameHeader header);
 
  private:

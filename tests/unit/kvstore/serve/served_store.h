@@ -13,6 +13,7 @@
 #include "kvstore/os/system_clock.h"
 #include "kvstore/remote/remote_store.h"
 #include "kvstore/serve/server.h"
+#include "tests/support/poller_from_environment.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/kvstore/client/fake_target.h"
@@ -33,7 +34,7 @@ struct Blocks {
 class ServedStore {
  public:
   ServedStore() {
-    poller_ = std::move(Poller::Create(loop_, log_, {})).value();
+    poller_ = std::move(Poller::Create(loop_, log_, PollerFromEnvironment())).value();
     clock_ = std::make_unique<SystemClock>(*poller_);
     std::vector<TargetPort*> ports;
     for (size_t i = 0; i < 12; ++i) {
