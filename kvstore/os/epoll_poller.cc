@@ -159,7 +159,10 @@ void EpollPoller::OnReady(int fd, uint32_t events) {
   for (Operation** place : {&socket.reader, &socket.writer}) {
     const uint32_t wanted = place == &socket.reader ? EPOLLIN : EPOLLOUT;
     if (*place == nullptr || (!broken && (events & wanted) == 0)) continue;
-    const int64_t result = TryOnSocket(**place, true);
+    int64_t result = TryOnSocket(**place, true);
+    // A unix listener that was shut down says so to nobody but epoll.
+    const bool hung_up = (events & EPOLLHUP) != 0 && (*place)->kind == Operation::Kind::kAccept;
+    if (result == -EAGAIN && hung_up) result = -EINVAL;
     if (result == -EAGAIN) continue;
     Operation& operation = **place;
     *place = nullptr;
