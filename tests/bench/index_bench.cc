@@ -30,6 +30,7 @@ void Report(const std::vector<Figure>& figures, const std::string& path) {
 }
 
 int Main(Options options) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const std::string folder = options.folder + "/index-bench." + std::to_string(getpid());
   std::filesystem::create_directories(folder);
   options.folder = folder;

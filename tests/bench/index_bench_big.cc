@@ -47,11 +47,14 @@ RunId RunOf(uint64_t stripe) {
   return RunId{BlockAt(first)};
 }
 
-double ThreadSeconds() {
+double CpuSeconds(clockid_t clock) {
   timespec spent{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  clock_gettime(clock, &spent);
   return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) / 1e9;
 }
+
+double ThreadSeconds() { return CpuSeconds(CLOCK_THREAD_CPUTIME_ID); }
+double ProcessSeconds() { return CpuSeconds(CLOCK_PROCESS_CPUTIME_ID); }
 
 class SparseMedia final : public MediaSource {
  public:
@@ -302,16 +305,18 @@ std::vector<Figure> MeasureBigIndex(const Options& options) {
     writer.WriteSegments();
     writer.WriteTables(space);
   }
+  std::printf("written: %llu stripes\n", static_cast<unsigned long long>(stripes));
   uint64_t entries = 0;
   const double scan = ScanSeconds(bed, entries);
   Must(entries == stripes * (kTargets + kIndexReplicas), "the metadata is not as it was written");
 
   const auto begin = std::chrono::steady_clock::now();
-  const double cpu_before = ThreadSeconds();
+  const double thread_before = ThreadSeconds();
+  const double process_before = ProcessSeconds();
   auto opened = bed.poller->Await(Node::Open(bed.parts(), node_options));
   const double start = Since(begin);
-  std::printf("start: %.2f s, of which the loop's thread works %.2f s\n", start,
-              ThreadSeconds() - cpu_before);
+  std::printf("start: %.2f s; %.2f s of processor, of these %.2f s on the loop's thread\n", start,
+              ProcessSeconds() - process_before, ThreadSeconds() - thread_before);
   Must(opened.status());
   Node& node = *opened.value();
   uint64_t shards = 0;

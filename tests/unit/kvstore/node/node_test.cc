@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
+#include "kvstore/base/checksum.h"
+#include "kvstore/segment/format.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/kvstore/node/machine.h"
 
@@ -53,6 +57,32 @@ TEST(Node, KeepsCachedBlocksThroughAPowerCutAfterTheCheckpoint) {
   machine.Crash(CrashMode::kPowerCut);
   machine.Start();
   EXPECT_EQ(machine.Readable(chain), 12u);
+}
+
+TEST(Node, FormatsNothingWhileATargetIsOfAnotherVersion) {
+  Machine machine;
+  ASSERT_THAT(machine.world.Stop(), IsOk());
+  machine.world.Wipe(0);
+  sim::SimDisk& other = machine.world.disk(11);
+  Bytes ours(kSectorSize);
+  other.ReadPristine(0, ours.sectors());
+  Bytes theirs = Bytes::CopyOf(ours.span());
+  theirs.data()[8] = 2;  // As version 2 would write it: the seal is where it always is.
+  const uint64_t seal = Checksum(theirs.span().first(32));
+  std::memcpy(theirs.data() + 32, &seal, sizeof(seal));
+  const auto write = [&](const Bytes& superblock) {
+    for (const uint64_t offset : kSuperblockOffsets) {
+      const Status done = machine.world.clock().Await(other.Write(offset, superblock.sectors()));
+      ASSERT_THAT(done, IsOk());
+    }
+  };
+  write(theirs);
+  const uint64_t written = machine.world.disk(0).writes();
+  EXPECT_THAT(machine.world.Start(), HasCode(Code::kConflict));
+  EXPECT_EQ(machine.world.disk(0).writes(), written);
+  write(ours);
+  machine.Start();
+  EXPECT_GT(machine.world.disk(0).writes(), written);
 }
 
 TEST(Node, AnyTwoTargetsMayBeReplacedByEmptyOnes) {
