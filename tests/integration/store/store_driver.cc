@@ -8,7 +8,10 @@
 //          stop                                ends the store in order: "stopped STATUS"
 //        store_driver load DIR SEED FIRST      puts for ever from FIRST on, and reads back some of
 //                                              what it has put; lines as above, but no "ok"
+//        store_driver lease DIR SEED FIRST     the same, after a lookup of the first chain under
+//                                              a lease, "leased" or "unleased", and a shared region
 //        store_driver reversion FILE 0         makes the superblocks whole ones of version 99
+// DIR may be the address of a cairnd, "unix:PATH" or "tcp:HOST:PORT"; stats and stop are then none.
 // "serving" is the first line. The environment: STORE_TARGET_MIB, STORE_MEMTABLE_KIB, CAIRN_POLLER.
 // Exit codes: 0 done, 1 wrong bytes, 3 the store does not start (its message goes to stderr).
 #include <cinttypes>
@@ -23,6 +26,7 @@
 
 #include "kvstore/base/checksum.h"
 #include "kvstore/node/embedded/embedded_node.h"
+#include "kvstore/remote/remote_client.h"
 #include "tests/integration/store/driver_blocks.h"
 #include "tests/support/poller_from_environment.h"
 
@@ -117,6 +121,52 @@ class Driver {
   std::deque<Transfer> in_flight_;
 };
 
+// The store itself, or the way to one in another process.
+struct Store {
+  std::unique_ptr<EmbeddedNode> node = {};
+  std::unique_ptr<RemoteClient> remote = {};
+  Client& client() { return node ? node->client() : remote->client(); }
+};
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? std::strtoull(value, nullptr, 10) : otherwise;
+}
+
+Result<Store> Open(const std::string& where, Log& log) {
+  Store store;
+  const bool is_tcp = where.rfind("tcp:", 0) == 0;
+  if (is_tcp || where.rfind("unix:", 0) == 0) {
+    RemoteOptions options;
+    options.address = is_tcp ? where.substr(4) : where;
+    KV_ASSIGN_OR_RETURN(store.remote,
+                        RemoteClient::Connect(options, PollerFromEnvironment(), log));
+    return store;
+  }
+  EmbeddedOptions options;
+  options.data_dir = where;
+  options.poller = PollerFromEnvironment();
+  options.target_bytes = FromEnvironment("STORE_TARGET_MIB", 64) * kMiB;
+  options.metadata_memtable_bytes =
+      FromEnvironment("STORE_MEMTABLE_KIB", options.metadata_memtable_bytes / kKiB) * kKiB;
+  KV_ASSIGN_OR_RETURN(store.node, EmbeddedNode::Start(options, log));
+  return store;
+}
+
+// What a client holds when it dies: a lease, and memory that it shares with the store.
+void TakeLease(Store& store, NamespaceId space, uint64_t seed) {
+  std::promise<bool> leased;
+  LeaseOrder order;
+  order.duration = Seconds(600);
+  const std::vector<BlockId> chain = DriverChain(seed, kChainBlocks - 1);
+  store.client().Lookup(space, chain, order, [&leased](Result<ChainHit> hit) {
+    leased.set_value(hit.ok() && hit.value().lease != LeaseId());
+  });
+  std::printf("%s\n", leased.get_future().get() ? "leased" : "unleased");
+  if (store.remote && !store.remote->NewRegion(kMiB).ok()) std::printf("no region\n");
+  std::fflush(stdout);
+}
+
 int Load(Driver& driver, uint64_t seed, uint64_t first) {
   driver.BeQuietAboutGoodReads();
   Random random(seed + first);
@@ -128,7 +178,7 @@ int Load(Driver& driver, uint64_t seed, uint64_t first) {
   return 1;
 }
 
-void Obey(EmbeddedNode& node, Driver& driver, const std::string& verb, std::istream& words) {
+void Obey(EmbeddedNode* node, Driver& driver, const std::string& verb, std::istream& words) {
   if (verb == "put" || verb == "durable") {
     uint64_t first = 0;
     uint64_t count = 0;
@@ -137,19 +187,19 @@ void Obey(EmbeddedNode& node, Driver& driver, const std::string& verb, std::istr
     for (uint64_t n = first; n < first + count; ++n) driver.Put(n, ack);
   } else if (verb == "get") {
     for (uint64_t n = 0; words >> n;) driver.Get(n);
-  } else if (verb == "stats") {
-    const StoreStats stats = node.stats();
+  } else if (verb == "stats" && node != nullptr) {
+    const StoreStats stats = node->stats();
     std::printf("degraded %" PRIu64 " corrupt %" PRIu64 " memory %" PRIu64 "\n",
                 stats.degraded_reads, stats.corrupt_shards, stats.memory_bytes);
-  } else if (verb == "stop") {
-    std::printf("stopped %s\n", node.Stop().ToString().c_str());
+  } else if (verb == "stop" && node != nullptr) {
+    std::printf("stopped %s\n", node->Stop().ToString().c_str());
   }
   driver.SettleAll();
   std::printf("done\n");
   std::fflush(stdout);
 }
 
-int Serve(EmbeddedNode& node, Driver& driver) {
+int Serve(EmbeddedNode* node, Driver& driver) {
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
     std::string verb;
@@ -174,40 +224,31 @@ int Reversion(const char* path) {
   return std::fclose(file) == 0 ? 0 : 2;
 }
 
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? std::strtoull(value, nullptr, 10) : otherwise;
-}
-
 int Main(int argc, char** argv) {
   if (argc < 4) return 2;
   const std::string verb = argv[1];
   if (verb == "reversion") return Reversion(argv[2]);
   const uint64_t seed = std::strtoull(argv[3], nullptr, 10);
   StderrLog log;
-  EmbeddedOptions options;
-  options.data_dir = argv[2];
-  options.poller = PollerFromEnvironment();
-  options.target_bytes = FromEnvironment("STORE_TARGET_MIB", 64) * kMiB;
-  options.metadata_memtable_bytes =
-      FromEnvironment("STORE_MEMTABLE_KIB", options.metadata_memtable_bytes / kKiB) * kKiB;
-  auto node = EmbeddedNode::Start(options, log);
-  if (!node.ok()) {
-    std::fprintf(stderr, "%s\n", node.status().ToString().c_str());
+  Result<Store> store = Open(argv[2], log);
+  if (!store.ok()) {
+    std::fprintf(stderr, "%s\n", store.status().ToString().c_str());
     return 3;
   }
-  const auto space =
-      AttachAndWait(node.value()->client(), {.name = "driver", .fingerprint = "driver 1"});
+  Client& client = store.value().client();
+  const auto space = AttachAndWait(client, {.name = "driver", .fingerprint = "driver 1"});
   if (!space.ok()) {
     std::fprintf(stderr, "%s\n", space.status().ToString().c_str());
     return 3;
   }
   std::printf("serving\n");
   std::fflush(stdout);
-  Driver driver(node.value()->client(), space.value(), seed);
-  if (verb == "serve") return Serve(*node.value(), driver);
-  if (verb != "load" || argc < 5) return 2;
-  return Load(driver, seed, std::strtoull(argv[4], nullptr, 10));
+  Driver driver(client, space.value(), seed);
+  if (verb == "serve") return Serve(store.value().node.get(), driver);
+  if (argc < 5) return 2;
+  const uint64_t first = std::strtoull(argv[4], nullptr, 10);
+  if (verb == "lease") TakeLease(store.value(), space.value(), seed);
+  return verb == "lease" || verb == "load" ? Load(driver, seed, first) : 2;
 }
 
 }  // namespace
