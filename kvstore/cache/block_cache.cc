@@ -45,7 +45,7 @@ void BlockCache::Fill(const Key& key, ByteSpan bytes, uint64_t checksum) {
   Block block;
   block.size_ = bytes.size();
   block.chunks_ = arena_.Take(bytes.size());
-  arena_.Write(block.chunks_, bytes);
+  arena_.Write(block.chunks_, 0, bytes);
   if (arena_.ChecksumOf(block.chunks_, bytes.size()) != checksum) {
     ++stats_.refused_fills;
     arena_.Return(block.chunks_);

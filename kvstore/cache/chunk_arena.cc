@@ -34,11 +34,14 @@ void ChunkArena::Return(Chunks& chunks) {
   chunks.clear();
 }
 
-void ChunkArena::Write(const Chunks& chunks, ByteSpan from) {
-  KV_CHECK(from.size() <= chunks.size() * kChunkSize);
-  for (size_t done = 0; done < from.size(); done += kChunkSize) {
-    const size_t size = std::min<size_t>(kChunkSize, from.size() - done);
-    std::memcpy(At(chunks[done / kChunkSize]), from.data() + done, size);
+void ChunkArena::Write(const Chunks& chunks, uint64_t offset, ByteSpan from) {
+  KV_CHECK(offset + from.size() <= chunks.size() * kChunkSize);
+  for (size_t done = 0; done < from.size();) {
+    const uint64_t at = offset + done;
+    const uint64_t inside = at % kChunkSize;
+    const size_t size = std::min<size_t>(kChunkSize - inside, from.size() - done);
+    std::memcpy(At(chunks[at / kChunkSize]) + inside, from.data() + done, size);
+    done += size;
   }
 }
 

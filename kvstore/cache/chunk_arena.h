@@ -27,9 +27,8 @@ class ChunkArena {
   // Leaves `chunks` empty.
   void Return(Chunks& chunks);
 
-  // Copies in and out, from the chunks' start. The sizes must fit what was taken.
-  void Write(const Chunks& chunks, ByteSpan from);
-  // Bytes from `offset` on, into all of `into`.
+  // Copy in and out, from `offset` on. The bytes must lie within what was taken.
+  void Write(const Chunks& chunks, uint64_t offset, ByteSpan from);
   void Read(const Chunks& chunks, uint64_t offset, MutableByteSpan into) const;
   // XXH3-64 of the first `size` bytes.
   uint64_t ChecksumOf(const Chunks& chunks, uint64_t size) const;

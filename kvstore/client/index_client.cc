@@ -89,6 +89,53 @@ Task<Status> IndexClient::Publish(IndexedStripe stripe, Durability durability) {
   co_return Status();
 }
 
+bool IndexClient::IsFiled(StripeId stripe) const {
+  if (removing_.contains(stripe)) return false;
+  const std::vector<TargetPort*>& ports = targets_.ports();
+  return std::any_of(ports.begin(), ports.end(),
+                     [&](const TargetPort* port) { return port->MayHaveFiled(stripe); });
+}
+
+Task<Status> IndexClient::Republish(IndexedStripe stripe) {
+  const Manifest& manifest = stripe.manifest;
+  const StripeId id = manifest.stripe;
+  const StripeName name{manifest.space, manifest.run, id};
+  const std::vector<TargetId> order = ReplicaOrder(manifest.space, manifest.run, targets_.ids());
+  std::vector<TargetPort*> ports;
+  for (size_t i = 0; i < order.size(); ++i) {
+    TargetPort* port = targets_.Find(order[i]);
+    if (port->MayHaveFiled(id) || i < kIndexReplicas) ports.push_back(port);
+  }
+  if (!IsFiled(id)) co_return Status(Code::kNotFound);
+  republishing_[id] = false;
+  std::vector<Task<Status>> calls;
+  for (TargetPort* port : ports) calls.push_back(port->Publish(stripe, Durability::kProcess));
+  size_t acknowledged = 0;
+  Status failure(Code::kUnavailable, "no target takes index records");
+  for (size_t i = 0; i < calls.size(); ++i) {
+    Task<Status>& call = calls[i];
+    Status outcome = co_await call;
+    targets_.Note(ports[i]->id(), outcome);
+    if (outcome.ok()) {
+      ++acknowledged;
+    } else {
+      failure = std::move(outcome);
+    }
+  }
+  const bool removed = republishing_[id];
+  republishing_.erase(id);
+  if (removed) {
+    (void)co_await Remove(name, MissReason::kAbsent);
+    co_return Status(Code::kNotFound);
+  }
+  if (acknowledged < ports.size()) settled_ = false;
+  const RunKey key{name.space, name.run};
+  NoteChange(key);
+  cache_.Add(key, std::move(stripe));
+  if (acknowledged < std::min<size_t>(2, order.size())) co_return failure;
+  co_return Status();
+}
+
 Task<Result<KnownRunPtr>> IndexClient::Load(RunKey key, std::span<const BlockId> wanted) {
   const KnownRunPtr known = cache_.Find(key);
   if (known != nullptr && (known->complete || AllUsable(*known, wanted))) co_return known;
@@ -251,6 +298,8 @@ Task<Status> IndexClient::Remove(StripeName name, MissReason reason) {
   }
   leases_.Forget(name.stripe);
   const bool is_first = removing_.emplace(name.stripe, reason).second;
+  const auto republishing = republishing_.find(name.stripe);
+  if (republishing != republishing_.end()) republishing->second = true;
   NoteChange(key);
   cache_.Remove(key, name.stripe);
   std::vector<Task<Status>> calls;

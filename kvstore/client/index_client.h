@@ -30,6 +30,14 @@ class IndexClient {
   // are fewer targets). On failure it is withdrawn again as far as possible.
   Task<Status> Publish(IndexedStripe stripe, Durability durability);
 
+  // Files a stripe that is filed already with a manifest of a higher generation. Ok once 2 of its
+  // replicas (or all) have it; kNotFound when it is removed, or was meanwhile. On other failures it
+  // is filed as before, or anew, with some of them.
+  Task<Status> Republish(IndexedStripe stripe);
+
+  // False when no replica of a target at hand has the stripe, or it is being removed.
+  bool IsFiled(StripeId stripe) const;
+
   // The run as known to its replicas. Asks one replica, and the others when that one does not show
   // every wanted block as usable. `wanted` must live until the task is done. Fails with
   // kUnavailable when no replica answers.
@@ -111,6 +119,7 @@ class IndexClient {
   RunCache cache_;
   std::map<RunKey, Loading> loading_;
   std::map<StripeId, MissReason> removing_;
+  std::map<StripeId, bool> republishing_;  // Whether it was removed meanwhile.
   std::vector<Gone> gone_;  // A bounded memory of what was evicted or expired, by fingerprint.
   bool settled_ = true;
   std::function<void(StripeId)> on_removed_;

@@ -12,6 +12,14 @@ void KnownRun::Add(IndexedStripe stripe) {
   const auto same = std::find_if(stripes_.begin(), stripes_.end(), is_same);
   if (same != stripes_.end()) {
     (*same)->expires_at = std::max((*same)->expires_at, stripe.expires_at);
+    if ((*same)->manifest.generation >= stripe.manifest.generation) return;
+    // Reads in flight hold the old one, which stays as it is.
+    const auto newer = std::make_shared<KnownStripe>(**same);
+    newer->manifest = std::move(stripe.manifest);
+    for (Place& place : places_) {
+      if (place.stripe == *same) place.stripe = newer;
+    }
+    *same = newer;
     return;
   }
   auto known = std::make_shared<KnownStripe>();

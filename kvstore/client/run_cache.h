@@ -39,7 +39,8 @@ class KnownRun {
     uint32_t block = 0;  // In the manifest.
   };
 
-  // A stripe that is there already is replaced, its expiry never lowered.
+  // A stripe that is there already is replaced by a manifest of a higher generation, and keeps its
+  // own otherwise; its expiry is never lowered.
   void Add(IndexedStripe stripe);
   void Remove(StripeId stripe);
   // Every stripe that has the block: several only after a crash between two puts of it.

@@ -37,6 +37,10 @@ struct StoreStats {
   uint64_t degraded_reads = 0;   // Blocks rebuilt from other shards.
   uint64_t corrupt_shards = 0;   // Seen by reads: a checksum failed.
   uint64_t missing_shards = 0;   // Seen by reads: a target did not have or give its shard.
+  uint64_t scrubbed_bytes = 0;       // Of shards that were read whole to verify them.
+  uint64_t scrub_damaged = 0;        // Shards that were found damaged then.
+  uint64_t shards_restored = 0;      // By scrub and repair.
+  uint64_t shards_unrestorable = 0;  // Found lost with too much of their stripe.
   uint64_t evicted_stripes = 0;  // To make room.
   uint64_t expired_stripes = 0;
   uint64_t deleted_stripes = 0;
@@ -86,6 +90,10 @@ constexpr void VisitStats(Stats& stats, Visit&& visit) {
   visit("degraded_reads", kCounter, stats.degraded_reads, "Blocks rebuilt from other shards.");
   visit("corrupt_shards", kCounter, stats.corrupt_shards, "Shards that failed their checksum.");
   visit("missing_shards", kCounter, stats.missing_shards, "Shards that a target did not give.");
+  visit("scrubbed_bytes", kCounter, stats.scrubbed_bytes, "Bytes of shards verified by scrub.");
+  visit("scrub_damaged", kCounter, stats.scrub_damaged, "Shards that scrub found damaged.");
+  visit("shards_restored", kCounter, stats.shards_restored, "Shards restored by scrub and repair.");
+  visit("shards_unrestorable", kCounter, stats.shards_unrestorable, "Shards lost beyond parity.");
   visit("evicted_stripes", kCounter, stats.evicted_stripes, "Stripes evicted to make room.");
   visit("expired_stripes", kCounter, stats.expired_stripes, "Stripes whose time was over.");
   visit("deleted_stripes", kCounter, stats.deleted_stripes, "Stripes deleted by callers.");

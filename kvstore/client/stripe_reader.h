@@ -49,6 +49,9 @@ class StripeReader {
   // Resolves when no read that lost a race is left. No call may be in flight or follow.
   Task<void> Stop() { return stragglers_.Close(); }
 
+  // For whoever restores whole shards. See BufferPool::Take.
+  BufferPool& rebuilds() { return rebuilds_; }
+
   uint64_t memory_bytes() const { return copies_.memory_bytes() + rebuilds_.memory_bytes(); }
 
  private:

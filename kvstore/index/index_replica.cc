@@ -56,7 +56,7 @@ void IndexReplica::LoadUse(const MetadataStore::Entry& entry) {
 Task<Status> IndexReplica::Publish(IndexedStripe stripe, uint32_t now_seconds,
                                    Durability durability) {
   const Manifest& manifest = stripe.manifest;
-  const StripeState state{.space = manifest.space,
+  StripeState state{.space = manifest.space,
                           .expires_at = stripe.expires_at,
                           .last_access = now_seconds,
                           .keep_until = stripe.keep_until,
@@ -65,13 +65,21 @@ Task<Status> IndexReplica::Publish(IndexedStripe stripe, uint32_t now_seconds,
                           .payload_bytes = PayloadBytes(manifest),
                           .kind = manifest.retention.kind,
                           .hit = false};
+  if (const std::optional<StripeState> known = states_.Find(manifest.stripe)) {
+    state.last_access = known->last_access;
+    state.hit = known->hit;
+    state.expires_at = std::max(state.expires_at, known->expires_at);
+    state.keep_until = std::max(state.keep_until, known->keep_until);
+  }
   const StripeRecord record{.run = manifest.run, .state = state};
   MetadataBatch batch;
   batch.Put(ManifestKey({manifest.space, manifest.run, manifest.stripe}),
             AsString(EncodeManifest(manifest)));
   batch.Put(StateKey(manifest.stripe), EncodeRecord(record));
   KV_CO_RETURN_IF_ERROR(co_await metadata_.Write(std::move(batch)));
+  const bool dirty = states_.Has(manifest.stripe) && states_.IsDirty(manifest.stripe);
   KV_CO_RETURN_IF_ERROR(states_.Set(manifest.stripe, state));
+  if (dirty) states_.SetDirty(manifest.stripe, true);
   if (durability == Durability::kPowerCut) co_return co_await metadata_.Sync();
   co_return Status();
 }

@@ -33,7 +33,8 @@ class IndexReplica {
   // `metadata` and `log` must outlive the result.
   static Task<Result<std::unique_ptr<IndexReplica>>> Open(MetadataStore& metadata, Log& log);
 
-  // Files the manifest under its run. Publishing the same stripe again is fine. kOverloaded when
+  // Files the manifest under its run. Publishing the same stripe again
+  // replaces its manifest, and keeps what is known of its use. kOverloaded when
   // too many namespaces have stripes here.
   Task<Status> Publish(IndexedStripe stripe, uint32_t now_seconds, Durability durability);
 

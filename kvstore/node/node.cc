@@ -57,6 +57,9 @@ Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions opti
                                       .keeper = *node->reclaimer_};
   node->store_ = std::make_unique<StripedStore>(store_parts, store_options);
   node->reclaimer_->Use(node->store_->index(), node->store_->writer(), node->store_->stats());
+  node->window_ =
+      std::make_unique<WindowStore>(parts.clock, *node->store_, options.window_bytes);
+  node->MakePasses();
   // Until the replicas are compared, a miss is believed only after asking all of them.
   node->store_->index().set_settled(false);
   const Status loaded = co_await node->store_->LoadSpaces();
@@ -67,6 +70,24 @@ Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions opti
   co_await node->Recover();
   node->background_.Hold(node->Maintain());
   co_return std::move(node);
+}
+
+void Node::MakePasses() {
+  const StripeRestorer::Parts restorer_parts{.random = parts_.random,
+                                             .targets = *set_,
+                                             .index = store_->index(),
+                                             .keeper = *reclaimer_,
+                                             .buffers = store_->reader().rebuilds(),
+                                             .stats = store_->stats()};
+  restorer_ = std::make_unique<StripeRestorer>(restorer_parts);
+  const MaintenancePass::Parts pass_parts{.loop = parts_.loop,
+                                          .clock = parts_.clock,
+                                          .log = parts_.log,
+                                          .targets = targets_,
+                                          .restorer = *restorer_};
+  scrubber_ = std::make_unique<Scrubber>(pass_parts);
+  repairer_ = std::make_unique<Repairer>(pass_parts, options_.repair);
+  repair_due_ = parts_.clock.Now() + options_.repair.first_after;
 }
 
 // All at the same time. Nothing is formatted before every superblock was seen.
@@ -162,17 +183,24 @@ Task<void> Node::Recover() {
   }
 }
 
-// Of as many records as it takes to find a whole manifest. Without any the stripe is garbage, which
-// reclaim finds.
+// Of as many records as it takes to find a whole manifest that names all the shards that are there:
+// where shards have moved, only those that moved carry the newest. Without any the stripe is
+// garbage, which reclaim finds.
 Task<Status> Node::RecoverStripe(StripeId stripe) {
   if (FindState(targets_, stripe)) co_return Status();
+  uint32_t held = 0;
+  for (const auto& target : targets_) held += target->log().Find(stripe) ? 1 : 0;
+  std::optional<Manifest> best;
   for (const auto& target : targets_) {
+    if (best && set_->ShardsAtHand(*best) == held) break;
     if (!target->log().Find(stripe)) continue;
-    const auto manifest = co_await target->log().ReadManifest(stripe);
+    auto manifest = co_await target->log().ReadManifest(stripe);
     if (!manifest.ok()) continue;
-    co_await PublishRecovered(manifest.value());
-    break;
+    if (!best || best->generation < manifest.value().generation) {
+      best = std::move(manifest).value();
+    }
   }
+  if (best) co_await PublishRecovered(*best);
   co_return Status();
 }
 
@@ -204,6 +232,7 @@ Task<void> Node::Maintain() {
     if (stopping_.is_set()) break;
     co_await reclaimer_->RunIfLow();
     co_await reclaimer_->PurgeExpired();
+    window_->Purge();
     const Instant now = parts_.clock.Now();
     if (now >= checkpoint_at) {
       co_await Checkpoint();
@@ -213,6 +242,7 @@ Task<void> Node::Maintain() {
       co_await RepairIndexIfNeeded();
       repair_at = now + Seconds(5);
     }
+    RepairIfDue();
     if (!reaped && now >= opened + options_.orphan_age) {
       reaped = true;
       co_await reclaimer_->ReapOrphans();
@@ -242,9 +272,18 @@ Task<void> Node::RepairIndexIfNeeded() {
   }
 }
 
+void Node::RepairIfDue() {
+  const Instant now = parts_.clock.Now();
+  if (!options_.repair.automatic || now < repair_due_) return;
+  // A target that was left out may come back: its shards are not lost yet.
+  const bool all_here = targets_.size() == parts_.media.count();
+  repair_due_ = now + options_.repair.interval;
+  if (all_here) (void)repairer_->Start(options_.repair.bytes_per_second);
+}
+
 StoreStats Node::stats() const {
   StoreStats stats = store_->stats();
-  stats.memory_bytes = store_->memory_bytes();
+  stats.memory_bytes = store_->memory_bytes() + window_->memory_bytes();
   for (const auto& target : targets_) {
     const SegmentLogStats log = target->log().stats();
     stats.bytes_appended += log.bytes_appended;
@@ -261,6 +300,8 @@ Task<void> Node::EndBackground() {
   reclaimer_->Stop();
   stopping_.Set();
   co_await background_.Close();
+  co_await scrubber_->Close();
+  co_await repairer_->Close();
   co_await store_->Stop();
 }
 

@@ -7,8 +7,11 @@
 #include "kvstore/async/gate.h"
 #include "kvstore/base/log.h"
 #include "kvstore/client/striped_store.h"
+#include "kvstore/client/window_store.h"
 #include "kvstore/node/local_target.h"
 #include "kvstore/node/reclaimer.h"
+#include "kvstore/node/repairer.h"
+#include "kvstore/node/scrubber.h"
 
 namespace cairn::kv {
 
@@ -16,6 +19,8 @@ struct NodeOptions {
   uint64_t segment_size = kSegmentSizeDefault;  // Of targets that are formatted from now on.
   StripedStoreOptions store;                    // shard_size_max is computed.
   ReclaimerOptions reclaim;
+  RepairOptions repair;
+  uint64_t window_bytes = 64 * kMiB;  // Of blocks that live in memory only (Medium::kMemory).
   // Of the capacity: what leases may protect from eviction at once. Beyond it lookups give none.
   uint32_t leased_percent_max = 25;
   // A kCached put older than this survives a power cut.
@@ -56,12 +61,16 @@ class Node {
   static Task<Result<std::unique_ptr<Node>>> Open(NodeParts parts, NodeOptions options);
   ~Node();
 
-  BlockStore& store() { return *store_; }
+  // With the namespaces in memory.
+  BlockStore& store() { return *window_; }
   StripedStore& striped() { return *store_; }
   // Counters, with those of the targets.
   StoreStats stats() const;
   const LocalTargets& targets() const { return targets_; }
   Reclaimer& reclaimer() { return *reclaimer_; }
+  // Passes are started, stopped and watched there.
+  Scrubber& scrubber() { return *scrubber_; }
+  Repairer& repairer() { return *repairer_; }
 
   // No call may be in flight or follow. Writes what only memory knows, and stops the targets.
   Task<Status> Stop();
@@ -71,6 +80,7 @@ class Node {
  private:
   Node(NodeParts parts, NodeOptions options);
 
+  void MakePasses();
   Task<Status> OpenTargets();
   Task<Result<TargetMedium>> OpenMedium(uint32_t i);
   Task<Result<std::unique_ptr<LocalTarget>>> OpenTarget(uint32_t i, Result<TargetMedium> medium);
@@ -81,6 +91,7 @@ class Node {
   Task<void> Maintain();
   Task<void> Checkpoint();
   Task<void> RepairIndexIfNeeded();
+  void RepairIfDue();
   Task<void> EndBackground();
 
   NodeParts parts_;
@@ -89,6 +100,11 @@ class Node {
   std::unique_ptr<Reclaimer> reclaimer_;
   std::unique_ptr<TargetSet> set_;
   std::unique_ptr<StripedStore> store_;
+  std::unique_ptr<WindowStore> window_;
+  std::unique_ptr<StripeRestorer> restorer_;
+  std::unique_ptr<Scrubber> scrubber_;
+  std::unique_ptr<Repairer> repairer_;
+  Instant repair_due_;
   Event stopping_;
   Gate background_;
 };

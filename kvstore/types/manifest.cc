@@ -74,7 +74,7 @@ Bytes EncodeManifest(const Manifest& manifest) {
   out.Add(manifest.code_id);
   out.Add(manifest.data_shards);
   out.Add(manifest.parity_shards);
-  out.Add(uint16_t{0});
+  out.Add(manifest.generation);
   out.Add(manifest.shard_size);
   out.Add(manifest.retention.ttl_seconds);
   out.Add(manifest.retention.expires_at.value);
@@ -112,7 +112,7 @@ Result<Manifest> DecodeManifest(ByteSpan bytes) {
   manifest.code_id = in.Take<uint8_t>();
   manifest.data_shards = in.Take<uint8_t>();
   manifest.parity_shards = in.Take<uint8_t>();
-  const auto reserved = in.Take<uint16_t>();
+  manifest.generation = in.Take<uint16_t>();
   manifest.shard_size = in.Take<uint32_t>();
   manifest.retention.ttl_seconds = in.Take<uint32_t>();
   manifest.retention.expires_at.value = in.Take<int64_t>();
@@ -120,7 +120,7 @@ Result<Manifest> DecodeManifest(ByteSpan bytes) {
   manifest.space = {in.TakeId()};
   manifest.run = {in.TakeId()};
   KV_RETURN_IF_ERROR(CheckShape(manifest));
-  if (reserved != 0 || block_count == 0 || block_count > kStripeBlocksMax) {
+  if (block_count == 0 || block_count > kStripeBlocksMax) {
     return Corrupt("impossible counts");
   }
   for (uint32_t i = 0; i < manifest.shard_count(); ++i) {

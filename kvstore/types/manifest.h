@@ -36,6 +36,7 @@ struct Manifest {
   uint8_t code_id = 0;        // erasure::CodeId.
   uint8_t data_shards = 0;    // The stripe's own width k', not the namespace's k.
   uint8_t parity_shards = 0;
+  uint16_t generation = 0;     // One more each time shards move to other targets; the higher wins.
   uint32_t shard_size = 0;    // Bytes, a multiple of kSectorSize.
   Retention retention;
   std::vector<TargetId> targets;      // data_shards + parity_shards of them; place i holds shard i.

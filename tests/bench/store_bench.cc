@@ -5,6 +5,7 @@
 // a file of the same total size on the same file system, written and read as often before.
 #include <fcntl.h>
 #include <liburing.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,7 +40,11 @@ struct Options {
 struct Figure {
   std::string name;
   double value = 0;     // MB/s of the store.
-  double baseline = 0;  // MB/s of the device.
+  double baseline = 0;  // MB/s of what it is compared with.
+  const char* against = "device";
+  double p99 = 0;                // Microseconds; 0: not measured.
+  double p99_baseline = 0;
+  double cpu_seconds_per_gb = 0;  // Of the whole process; 0: not measured.
 };
 
 double Since(std::chrono::steady_clock::time_point begin) {
@@ -49,6 +54,20 @@ double Since(std::chrono::steady_clock::time_point begin) {
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
+}
+
+double P99(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[(values.size() - 1) * 99 / 100];
+}
+
+double CpuSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 void Must(bool ok, const std::string& what) {
@@ -144,17 +163,23 @@ void KeepInFlight(size_t count, size_t depth,
 class Blocks {
  public:
   Blocks(kv::EmbeddedNode& node, uint64_t block_bytes, uint64_t total, uint32_t per_put)
-      : client_(node.client()), block_bytes_(block_bytes), per_put_(per_put), random_(block_bytes) {
-    kv::NamespaceOptions space;
-    space.name = "bench-" + std::to_string(block_bytes);
-    space.fingerprint = "bench";
-    auto attached = kv::AttachAndWait(client_, space);
-    Must(attached.ok(), "attach failed");
-    space_ = attached.value();
+      : block_bytes_(block_bytes), per_put_(per_put), random_(block_bytes) {
+    Attach(node);
     source_ = Bytes(block_bytes * per_put);
     random_.Fill(source_.span());
     chain_.resize(total / block_bytes);
     Renew();
+  }
+
+  // From now on through this node: the same one as before, or the same data opened again.
+  void Attach(kv::EmbeddedNode& node) {
+    client_ = &node.client();
+    kv::NamespaceOptions space;
+    space.name = "bench-" + std::to_string(block_bytes_);
+    space.fingerprint = "bench";
+    auto attached = kv::AttachAndWait(*client_, space);
+    Must(attached.ok(), "attach failed");
+    space_ = attached.value();
   }
 
   // New ids, so that the next put stores again.
@@ -175,7 +200,7 @@ class Blocks {
         const ByteSpan all = std::as_const(source_).span();
         put.blocks.push_back({put.chain[b], all.subspan(b * block_bytes_, block_bytes_)});
       }
-      client_.Put(std::move(put), [done](const std::vector<kv::Status>& statuses) {
+      client_->Put(std::move(put), [done](const std::vector<kv::Status>& statuses) {
         for (const kv::Status& status : statuses) Must(status.ok(), "put: " + status.ToString());
         done();
       });
@@ -183,8 +208,9 @@ class Blocks {
     return Since(begin);
   }
 
-  // Each block by a Get of its own, in random order, verified by the client as always.
-  double Get(size_t depth) {
+  // Each block by a Get of its own, in random order, verified by the client as always. The time of
+  // each goes to `micros`.
+  double Get(size_t depth, std::vector<double>* micros = nullptr) {
     std::vector<Bytes> buffers;
     std::vector<size_t> free;
     for (size_t i = 0; i < depth; ++i) {
@@ -204,13 +230,17 @@ class Blocks {
         slot = free.back();
         free.pop_back();
       }
-      const kv::Instant deadline = kv::Poller::Now() + kv::Seconds(60);
-      client_.Get(space_, Group(block / per_put_), {{chain_[block], buffers[slot].span()}},
-                  deadline, [&, slot, done](const std::vector<kv::BlockReadResult>& results) {
+      const kv::Instant asked = kv::Poller::Now();
+      const kv::Instant deadline = asked + kv::Seconds(60);
+      client_->Get(space_, Group(block / per_put_), {{chain_[block], buffers[slot].span()}},
+                  deadline,
+                  [&, slot, asked, done](const std::vector<kv::BlockReadResult>& results) {
                     Must(results[0].status.ok(), "get: " + results[0].status.ToString());
                     {
                       const std::lock_guard lock(mutex);
                       free.push_back(slot);
+                      const kv::Nanos took = kv::Poller::Now() - asked;
+                      if (micros) micros->push_back(static_cast<double>(took.value) / 1e3);
                     }
                     done();
                   });
@@ -229,7 +259,7 @@ class Blocks {
     return {first, first + per_put_};
   }
 
-  kv::Client& client_;
+  kv::Client* client_ = nullptr;
   const uint64_t block_bytes_;
   const uint32_t per_put_;
   kv::Random random_;
@@ -249,14 +279,106 @@ Figure MeasureGet(kv::EmbeddedNode& node, Device& device, const Options& options
   for (size_t i = offsets.size(); i > 1; --i) std::swap(offsets[i - 1], offsets[random.Below(i)]);
   std::vector<double> store;
   std::vector<double> bare;
+  std::vector<double> cpu;
   for (int round = 0; round < (options.quick ? 4 : 8); ++round) {
     const double device_seconds = device.Run(false, block_bytes, offsets);
+    const double cpu_before = CpuSeconds();
     const double store_seconds = blocks.Get(depth);
     if (round == 0) continue;  // Brings both into the same cache state.
+    cpu.push_back((CpuSeconds() - cpu_before) * 1e3 / blocks.megabytes());
     bare.push_back(blocks.megabytes() / device_seconds);
     store.push_back(blocks.megabytes() / store_seconds);
   }
-  return {name, Median(store), Median(bare)};
+  return {.name = name,
+          .value = Median(store),
+          .baseline = Median(bare),
+          .cpu_seconds_per_gb = Median(cpu)};
+}
+
+kv::EmbeddedOptions StoreOptions(const Options& options, const std::string& folder) {
+  kv::EmbeddedOptions store;
+  store.data_dir = folder;
+  store.target_bytes = options.quick ? 512 * kMiB : kGiB;
+  store.node.store.cache.bytes_max = 0;  // Cold is cold.
+  store.node.repair.automatic = false;   // What is lost stays lost.
+  return store;
+}
+
+// The same blocks with all targets there, and with two of them replaced by empty ones.
+Figure MeasureDegraded(const Options& options, const std::string& folder, const std::string& name,
+                       uint64_t block_bytes, uint32_t per_put, size_t depth) {
+  const std::string data = folder + "/degraded";
+  const kv::EmbeddedOptions store = StoreOptions(options, data);
+  const int rounds = options.quick ? 4 : 8;
+  kv::NullLog log;
+  auto node = kv::EmbeddedNode::Start(store, log);
+  Must(node.ok(), node.status().ToString());
+  Blocks blocks(*node.value(), block_bytes, 256 * kMiB, per_put);
+  blocks.Put(2);
+  const auto measure = [&](std::vector<double>& micros) {
+    std::vector<double> rates;
+    for (int round = 0; round < rounds; ++round) {
+      std::vector<double> took;
+      rates.push_back(blocks.megabytes() / blocks.Get(depth, &took));
+      if (round > 0) micros.insert(micros.end(), took.begin(), took.end());
+    }
+    rates.erase(rates.begin());
+    return Median(rates);
+  };
+  std::vector<double> whole_micros;
+  const double whole = measure(whole_micros);
+  Must(node.value()->Stop().ok(), "stop failed");
+  for (const char* target : {"/target-00", "/target-01"}) {
+    Must(std::filesystem::remove_all(data + target) > 0, "there is no target to lose");
+  }
+  node = kv::EmbeddedNode::Start(store, log);
+  Must(node.ok(), node.status().ToString());
+  blocks.Attach(*node.value());
+  std::vector<double> micros;
+  const double degraded = measure(micros);
+  Must(node.value()->stats().degraded_reads > 0, "no read was degraded");
+  Must(node.value()->Stop().ok(), "stop failed");
+  std::filesystem::remove_all(data);
+  return {.name = name,
+          .value = degraded,
+          .baseline = whole,
+          .against = "healthy",
+          .p99 = P99(micros),
+          .p99_baseline = P99(whole_micros)};
+}
+
+// A few blocks that fit into the cache, against one core that copies as many bytes.
+Figure MeasureHot(const Options& options, const std::string& folder) {
+  const uint64_t block_bytes = 4 * kMiB;
+  const std::string data = folder + "/hot";
+  kv::EmbeddedOptions store = StoreOptions(options, data);
+  store.node.store.cache.bytes_max = 64 * kMiB;
+  kv::NullLog log;
+  auto node = kv::EmbeddedNode::Start(store, log);
+  Must(node.ok(), node.status().ToString());
+  Blocks blocks(*node.value(), block_bytes, 32 * kMiB, 1);
+  blocks.Put(2);
+  for (int sight = 0; sight < 3; ++sight) blocks.Get(1);
+  Bytes from(32 * kMiB);
+  std::vector<Bytes> into;
+  for (int i = 0; i < 2; ++i) into.emplace_back(block_bytes);
+  std::vector<double> hot;
+  std::vector<double> copied;
+  for (int round = 0; round < (options.quick ? 20 : 60); ++round) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (uint64_t at = 0; at < from.size(); at += block_bytes) {
+      std::memcpy(into[at / block_bytes % 2].data(), from.data() + at, block_bytes);
+    }
+    copied.push_back(static_cast<double>(from.size()) / 1e6 / Since(begin));
+    hot.push_back(blocks.megabytes() / blocks.Get(2));
+  }
+  Must(node.value()->stats().cache_misses <= 24, "the blocks are not in memory");
+  Must(node.value()->Stop().ok(), "stop failed");
+  std::filesystem::remove_all(data);
+  return {.name = "store.get_hot.4MiB",
+          .value = Median(hot),
+          .baseline = Median(copied),
+          .against = "memcpy"};
 }
 
 Figure MeasurePut(kv::EmbeddedNode& node, Device& device, const Options& options) {
@@ -275,21 +397,29 @@ Figure MeasurePut(kv::EmbeddedNode& node, Device& device, const Options& options
     bare.push_back(blocks.megabytes() / device_seconds);
     store.push_back(blocks.megabytes() / store_seconds);
   }
-  return {"store.put.4MiB", Median(store), Median(bare)};
+  return {.name = "store.put.4MiB", .value = Median(store), .baseline = Median(bare)};
 }
 
 void Report(const std::vector<Figure>& figures, const std::string& path) {
   std::string json = "[";
   for (const Figure& figure : figures) {
     const double ratio = figure.value / figure.baseline;
-    std::printf("%-20s %8.0f MB/s, device %8.0f MB/s, ratio %.2f\n", figure.name.c_str(),
-                figure.value, figure.baseline, ratio);
-    char line[256];
+    std::printf("%-25s %8.0f MB/s, %s %8.0f MB/s, ratio %.2f", figure.name.c_str(), figure.value,
+                figure.against, figure.baseline, ratio);
+    if (figure.p99 > 0) {
+      std::printf(", p99 %.0f us against %.0f", figure.p99, figure.p99_baseline);
+    }
+    if (figure.cpu_seconds_per_gb > 0) {
+      std::printf(", %.2f s of CPU a GB", figure.cpu_seconds_per_gb);
+    }
+    std::printf("\n");
+    char line[512];
     std::snprintf(line, sizeof(line),
                   "%s{\"name\": \"%s\", \"value\": %.1f, \"unit\": \"MB/s\", \"baseline\": %.1f, "
-                  "\"ratio\": %.4f}",
+                  "\"ratio\": %.4f, \"p99_us\": %.0f, \"p99_us_baseline\": %.0f, "
+                  "\"cpu_seconds_per_gb\": %.3f}",
                   json.size() > 1 ? ", " : "", figure.name.c_str(), figure.value, figure.baseline,
-                  ratio);
+                  ratio, figure.p99, figure.p99_baseline, figure.cpu_seconds_per_gb);
     json += line;
   }
   if (!path.empty()) std::ofstream(path) << json << "]\n";
@@ -301,10 +431,7 @@ int Main(const Options& options) {
   std::vector<Figure> figures;
   {
     kv::NullLog log;
-    kv::EmbeddedOptions store;
-    store.data_dir = folder + "/data";
-    store.target_bytes = options.quick ? 512 * kMiB : kGiB;
-    auto node = kv::EmbeddedNode::Start(store, log);
+    auto node = kv::EmbeddedNode::Start(StoreOptions(options, folder + "/data"), log);
     Must(node.ok(), node.status().ToString());
     Device device(folder + "/device", kGiB, 16);
     device.Run(true, 4 * kMiB, device.Offsets(4 * kMiB));
@@ -316,6 +443,10 @@ int Main(const Options& options) {
     const kv::Status stopped = node.value()->Stop();
     Must(stopped.ok(), stopped.ToString());
   }
+  figures.push_back(MeasureDegraded(options, folder, "store.get_degraded.256KiB", 256 * kv::kKiB,
+                                    16, 16));
+  figures.push_back(MeasureDegraded(options, folder, "store.get_degraded.4MiB", 4 * kMiB, 1, 16));
+  figures.push_back(MeasureHot(options, folder));
   std::filesystem::remove_all(folder);
   Report(figures, options.json);
   return 0;

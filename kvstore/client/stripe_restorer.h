@@ -1,0 +1,73 @@
+// Gives a stripe back the shards that it has lost: rebuilt from the others, stored, and filed.
+//
+// A shard that is damaged, or missing on a target that serves, is written again on that target: the
+// manifest stays as it is. A shard whose target is gone goes to another one, and the stripe is
+// filed anew with a manifest of the next generation (docs/decisions/0008).
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "kvstore/base/random.h"
+#include "kvstore/client/buffer_pool.h"
+#include "kvstore/client/index_client.h"
+#include "kvstore/client/target_set.h"
+
+namespace cairn::kv {
+
+// A stripe as its replicas have it.
+struct FiledStripe {
+  IndexedStripe stripe;  // With the manifest of the highest generation.
+  bool uneven = false;   // Some replica has an older one.
+};
+
+// What became of one stripe.
+struct RestoreReport {
+  uint32_t checked = 0;   // Shards whose records were read whole.
+  uint32_t damaged = 0;   // Of these, not as they should be.
+  uint32_t restored = 0;
+  uint32_t failed = 0;    // Shards that stay lost, for now or for good.
+  uint64_t bytes = 0;     // Read and written.
+  Status status;          // Why some failed.
+};
+
+// Loop thread only. Everything in `parts` must outlive it. One call per stripe at a time: another
+// one meanwhile does nothing.
+class StripeRestorer {
+ public:
+  struct Parts {
+    Random& random;
+    TargetSet& targets;
+    IndexClient& index;
+    SpaceKeeper& keeper;
+    BufferPool& buffers;
+    StoreStats& stats;
+  };
+  explicit StripeRestorer(Parts parts) : parts_(parts) {}
+
+  // Reads and verifies the record of every shard, and restores those that are damaged or missing.
+  // Where replicas are uneven, files the newest manifest with all of them.
+  Task<RestoreReport> Scrub(FiledStripe filed);
+  // The same without verifying: restores the shards that are not at hand.
+  Task<RestoreReport> Restore(FiledStripe filed);
+
+ private:
+  struct Work;
+  using Places = std::vector<bool>;  // By shard.
+
+  enum class Check { kAll, kPresence };
+  Task<RestoreReport> Attend(FiledStripe filed, Check check);
+  Places MissingOf(const Manifest& manifest) const;
+  Task<void> Verify(Work& work);
+  Task<void> RestoreBad(Work& work);
+  // Reads k' verified shards; what turns out to be damaged is bad, too.
+  Task<void> GatherWhole(Work& work, MutableByteSpan memory);
+  // Where shard `place` goes: its own target, or one that holds none of the stripe.
+  TargetPort* ChooseTarget(const Work& work, uint8_t place);
+  Task<Status> Store(Work& work, uint8_t place, ByteSpan payload, TargetPort* port);
+
+  Parts parts_;
+  std::set<StripeId> at_work_;
+};
+
+}  // namespace cairn::kv

@@ -1,0 +1,57 @@
+// The class `window` beside a store on targets: namespaces whose blocks live in memory only.
+//
+// Calls for such a namespace are answered here, all others by the store behind it. The promises are
+// the same, but that a restart loses everything, namespaces included: whoever uses one attaches
+// again. Leases are not given (a lookup says so with lease 0), and keep_until is refused.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kvstore/cache/memory_blocks.h"
+#include "kvstore/client/block_store.h"
+#include "kvstore/io/clock.h"
+
+namespace cairn::kv {
+
+// Loop thread only. The clock and the store behind it must outlive it.
+class WindowStore final : public BlockStore {
+ public:
+  WindowStore(Clock& clock, BlockStore& behind, uint64_t bytes_max)
+      : clock_(clock), behind_(behind), blocks_(bytes_max) {}
+
+  Task<Result<NamespaceId>> Attach(NamespaceOptions options) override;
+  Task<Result<ChainHit>> Lookup(NamespaceId space, std::vector<BlockId> chain,
+                                LeaseOrder lease) override;
+  Task<Result<EachHit>> LookupEach(NamespaceId space, std::vector<BlockId> chain, uint32_t first,
+                                   LeaseOrder lease) override;
+  Task<std::vector<Status>> Renew(std::vector<LeaseId> leases, LeaseOrder order) override;
+  Task<Status> Release(std::vector<LeaseId> leases, SessionId session) override;
+  Task<std::vector<BlockReadResult>> Get(NamespaceId space, std::vector<BlockId> chain,
+                                         std::vector<BlockRead> reads, Instant deadline) override;
+  Task<std::vector<Status>> Put(ChainPut put) override;
+  Task<std::vector<Status>> Touch(NamespaceId space, std::vector<BlockId> chain, uint32_t first,
+                                  UnixMillis keep_until) override;
+  Task<Status> Delete(NamespaceId space, std::vector<BlockId> chain, uint32_t first) override;
+
+  // Frees the room of what has expired.
+  void Purge() { blocks_.Purge(clock_.UnixNow()); }
+  uint64_t memory_bytes() const { return blocks_.memory_bytes(); }
+
+ private:
+  const NamespaceOptions* Find(const NamespaceId& space) const;
+  // The size of a block that is here, which counts as a hit; 0 when it is not.
+  uint32_t Hit(const NamespaceId& space, const NamespaceOptions& options, BlockId id);
+  BlockReadResult GetOne(const NamespaceId& space, const NamespaceOptions& options,
+                         const std::vector<BlockId>& chain, const BlockRead& read);
+  Status CheckPut(const ChainPut& put) const;
+
+  Clock& clock_;
+  BlockStore& behind_;
+  MemoryBlocks blocks_;
+  std::map<NamespaceId, NamespaceOptions> spaces_;
+};
+
+}  // namespace cairn::kv

@@ -1,0 +1,67 @@
+// A pass over the stripes of a node in the background, at a set rate, that can be stopped.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kvstore/async/gate.h"
+#include "kvstore/base/log.h"
+#include "kvstore/client/store_admin.h"
+#include "kvstore/client/stripe_restorer.h"
+#include "kvstore/io/clock.h"
+#include "kvstore/node/index_view.h"
+
+namespace cairn::kv {
+
+// Loop thread only. Everything in `parts` must outlive it.
+class MaintenancePass {
+ public:
+  struct Parts {
+    Loop& loop;
+    Clock& clock;
+    Log& log;
+    const LocalTargets& targets;
+    StripeRestorer& restorer;
+  };
+  MaintenancePass(Parts parts, const char* name);
+  virtual ~MaintenancePass() = default;
+
+  // Begins a pass; 0 bytes per second: no limit. kConflict when one is running, kUnavailable after
+  // Close.
+  Status Start(uint64_t bytes_per_second);
+  // Ends the pass, if one is running, after the stripe that it is at.
+  Task<void> Stop();
+  // As Stop, and none can begin any more. Call it once.
+  Task<void> Close();
+
+  // bytes_left is an estimate, from the stripes that are left.
+  MaintenanceStatus status() const { return status_; }
+
+ protected:
+  // Which stripes to visit, and in which order. What comes later is not in this pass.
+  virtual Task<std::vector<StripeId>> Plan() = 0;
+  // False: not worth a visit, or gone.
+  virtual bool Wants(const StripeState& state) const = 0;
+  virtual Task<RestoreReport> Visit(FiledStripe stripe) = 0;
+
+  // Every stripe that some replica has filed, once each.
+  std::vector<std::pair<StripeId, StripeState>> AllStripes() const;
+
+  Parts parts_;
+
+ private:
+  Task<void> Run(std::shared_ptr<Event> stopping);
+  Task<void> VisitOne(StripeId stripe);
+
+  const char* const name_;
+  MaintenanceStatus status_;
+  std::shared_ptr<Event> stopping_;  // Of the pass that is running; null when none is.
+  std::shared_ptr<Event> ended_;
+  Gate gate_;
+};
+
+// The newest manifest of the stripe that any replica has, and the latest of what they say of it.
+// kNotFound when none has it.
+Task<Result<FiledStripe>> FindStripe(const LocalTargets& targets, StripeId stripe);
+
+}  // namespace cairn::kv

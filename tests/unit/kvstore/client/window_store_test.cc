@@ -1,0 +1,132 @@
+// Namespaces in memory, beside those of the store behind.
+#include "kvstore/client/window_store.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/kvstore/client/store_fixture.h"
+
+namespace cairn::kv {
+namespace {
+
+using ::testing::Each;
+using testing::HasCode;
+using testing::IsOk;
+
+// A store in memory, and one on targets behind it. `window` is a namespace in memory.
+class Window {
+ public:
+  explicit Window(uint64_t bytes_max = 16 * kMiB)
+      : store(behind.clock(), behind.store(), bytes_max) {
+    window = behind.Await(store.Attach(Options())).value();
+  }
+  static NamespaceOptions Options() {
+    return {.name = "w", .ttl_seconds = kWindowSecondsDefault, .medium = Medium::kMemory};
+  }
+  std::vector<Status> Put(const Chain& chain) {
+    ChainPut put = behind.PutOf(chain, 0, chain.ids.size());
+    put.space = window;
+    return behind.Await(store.Put(std::move(put)));
+  }
+  uint32_t Found(const Chain& chain) {
+    return behind.Await(store.Lookup(window, chain.ids, {})).value().blocks;
+  }
+  Status Get(const Chain& chain, size_t block) {
+    Bytes room(chain.bytes[block].size() + 7);
+    const MutableByteSpan all = room.span();
+    std::vector<BlockRead> reads{
+        {.id = chain.ids[block], .scatter = {all.first(5), all.subspan(5)}}};
+    const auto results = behind.Await(store.Get(window, chain.ids, std::move(reads), kNever));
+    if (!results[0].status.ok()) return results[0].status;
+    const ByteSpan wanted = chain.bytes[block].span();
+    const bool same = results[0].size == wanted.size() &&
+                      results[0].checksum == Checksum(wanted) &&
+                      std::equal(wanted.begin(), wanted.end(), room.data());
+    return same ? Status() : Status(Code::kCorrupt, "wrong bytes");
+  }
+
+  Store behind;
+  WindowStore store;
+  NamespaceId window;
+};
+
+TEST(WindowStore, KeepsBlocksInMemoryForTheirTimeAndNoTargetSeesThem) {
+  Window w;
+  const Chain chain = w.behind.MakeChain({1, 40'000, 300'000});
+  EXPECT_THAT(w.Put(chain), Each(IsOk()));
+  EXPECT_EQ(w.Found(chain), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_THAT(w.Get(chain, i), IsOk());
+  for (size_t i = 0; i < 12; ++i) EXPECT_EQ(w.behind.target(i).appends, 0);
+  EXPECT_EQ(w.behind.Lookup(chain).blocks, 0u);  // Another namespace.
+  w.behind.clock().Advance(170'000);
+  EXPECT_EQ(w.Found(chain), 3u);  // A hit prolongs.
+  w.behind.clock().Advance(170'000);
+  EXPECT_THAT(w.Get(chain, 1), IsOk());
+  w.behind.clock().Advance(20'000);
+  EXPECT_EQ(w.Found(chain), 0u);
+  EXPECT_THAT(w.Get(chain, 0), HasCode(Code::kNotFound));
+  EXPECT_THAT(w.Get(chain, 1), IsOk());
+}
+
+TEST(WindowStore, DeletesAndPutsAgain) {
+  Window w;
+  Chain chain = w.behind.MakeChain({40'000, 50'000});
+  EXPECT_THAT(w.Put(chain), Each(IsOk()));
+  EXPECT_THAT(w.behind.Await(w.store.Delete(w.window, chain.ids, 1)), IsOk());
+  EXPECT_EQ(w.Found(chain), 1u);
+  chain.bytes[1].data()[0] ^= 1;
+  EXPECT_THAT(w.Put(chain), Each(IsOk()));
+  EXPECT_THAT(w.Get(chain, 1), IsOk());
+}
+
+TEST(WindowStore, IsBoundedAndSaysWhatNeverFits) {
+  Window w(kMiB);
+  const Chain chain = w.behind.MakeChain(std::vector<uint32_t>(20, 100'000));
+  EXPECT_THAT(w.Put(chain), Each(IsOk()));
+  EXPECT_THAT(w.Get(chain, 0), HasCode(Code::kNotFound));  // Evicted.
+  EXPECT_THAT(w.Get(chain, 19), IsOk());
+  const Chain large = w.behind.MakeChain({2'000'000});
+  EXPECT_THAT(w.Put(large)[0], HasCode(Code::kNoSpace));
+}
+
+TEST(WindowStore, PassesOtherNamespacesOn) {
+  Window w;
+  const Chain chain = w.behind.MakeChain({40'000});
+  EXPECT_THAT(w.behind.Await(w.store.Put(w.behind.PutOf(chain, 0, 1))), Each(IsOk()));
+  EXPECT_EQ(w.behind.Await(w.store.Lookup(w.behind.space, chain.ids, {})).value().blocks, 1u);
+  EXPECT_EQ(w.Found(chain), 0u);
+  EXPECT_THAT(w.behind.Get(chain, 0), IsOk());
+}
+
+TEST(WindowStore, AttachesOnlyToWhatIsTheSame) {
+  Window w;
+  EXPECT_EQ(w.behind.Await(w.store.Attach(Window::Options())).value(), w.window);
+  NamespaceOptions other = Window::Options();
+  other.fingerprint = "other";
+  EXPECT_THAT(w.behind.Await(w.store.Attach(other)), HasCode(Code::kConflict));
+  other = Window::Options();
+  other.medium = Medium::kSsd;
+  EXPECT_THAT(w.behind.Await(w.store.Attach(other)), HasCode(Code::kConflict));
+  other = Window::Options();
+  other.name = "absent";
+  other.create = false;
+  EXPECT_THAT(w.behind.Await(w.store.Attach(other)), HasCode(Code::kNotFound));
+  other.create = true;
+  other.ttl_seconds = 0;
+  EXPECT_THAT(w.behind.Await(w.store.Attach(other)), HasCode(Code::kInvalid));
+}
+
+TEST(WindowStore, RefusesWhatMemoryCannotPromise) {
+  Window w;
+  const Chain chain = w.behind.MakeChain({40'000});
+  ChainPut put = w.behind.PutOf(chain, 0, 1);
+  put.space = w.window;
+  put.keep_until = {1};
+  EXPECT_THAT(w.behind.Await(w.store.Put(put)), Each(HasCode(Code::kInvalid)));
+  put.keep_until = {};
+  put.blocks[0].checksum = 1;
+  EXPECT_THAT(w.behind.Await(w.store.Put(put)), Each(HasCode(Code::kCorrupt)));
+  EXPECT_EQ(w.Found(chain), 0u);
+}
+
+}  // namespace
+}  // namespace cairn::kv
