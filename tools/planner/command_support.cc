@@ -8,9 +8,10 @@
 namespace cairn::tools {
 namespace {
 
-int RunAsProgram(CommandResult (*command)(const std::vector<std::string>&), int argc, char** argv) {
+int RunAsProgram(CommandResult (*command)(const std::vector<std::string>&, const AppVisitor&),
+                 int argc, char** argv) {
   const CommandResult result =
-      command(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+      command(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), {});
   std::fwrite(result.output.data(), 1, result.output.size(), stdout);
   std::fwrite(result.errors.data(), 1, result.errors.size(), stderr);
   return result.exit_code;
@@ -19,8 +20,13 @@ int RunAsProgram(CommandResult (*command)(const std::vector<std::string>&), int 
 }  // namespace
 
 CommandResult RunParsed(CLI::App& app, const std::vector<std::string>& arguments,
+                        const AppVisitor& visit,
                         const std::function<kv::Status(CommandResult&)>& body) {
   CommandResult result;
+  if (visit) {
+    visit(app);
+    return result;
+  }
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {

@@ -14,8 +14,10 @@ class App;
 
 namespace cairn::tools {
 
-// Parses, then runs `body`. Usage errors give 2, a bad Status gives 1, and --help gives 0.
+// Parses, then runs `body`. Usage errors give 2, a bad Status gives 1, and --help gives 0. With
+// `visit` only that is called, with `app`.
 CommandResult RunParsed(CLI::App& app, const std::vector<std::string>& arguments,
+                        const AppVisitor& visit,
                         const std::function<kv::Status(CommandResult&)>& body);
 
 kv::Status WriteTextFile(const std::string& path, const std::string& text);

@@ -140,7 +140,7 @@ kv::Status RunReliability(ReliabilityFlags flags, CommandResult& result) {
 
 }  // namespace
 
-CommandResult PlanCommand(const std::vector<std::string>& arguments) {
+CommandResult PlanCommand(const std::vector<std::string>& arguments, const AppVisitor& visit) {
   CLI::App app("How many SSDs, for how long, at what price.", "cairn plan");
   PlanFlags plan;
   app.add_option("scenario", plan.scenario, "A .toml or .json file; none = only --set");
@@ -176,7 +176,7 @@ CommandResult PlanCommand(const std::vector<std::string>& arguments) {
   failures->add_option("--seed", reliability.seed, "Of the Monte Carlo");
   app.require_subcommand(0, 1);
 
-  return RunParsed(app, arguments, [&](CommandResult& result) {
+  return RunParsed(app, arguments, visit, [&](CommandResult& result) {
     if (*models) return RunModels(config, dtype, block_tokens, result);
     if (*failures) return RunReliability(reliability, result);
     return RunScenario(plan, result);

@@ -283,7 +283,7 @@ void AddConvert(CLI::App& command, ConvertFlags& flags) {
 
 }  // namespace
 
-CommandResult TraceCommand(const std::vector<std::string>& arguments) {
+CommandResult TraceCommand(const std::vector<std::string>& arguments, const AppVisitor& visit) {
   CLI::App app("What request traces say about caching, and changes to them.", "cairn trace");
   app.require_subcommand(1);
   HitFlags hits;
@@ -303,7 +303,7 @@ CommandResult TraceCommand(const std::vector<std::string>& arguments) {
   explain_app->add_option("--line", explain.line, "Explain the request on this line");
   CLI::App* lint_app = app.add_subcommand("lint", "Find what kills prefix caching in request logs");
   lint.AddTo(*lint_app);
-  return RunParsed(app, arguments, [&](CommandResult& result) {
+  return RunParsed(app, arguments, visit, [&](CommandResult& result) {
     if (*hits_app) return RunHits(hits, result);
     if (*convert_app) return RunConvert(convert, result);
     if (*explain_app) return RunExplain(explain, result);

@@ -1,20 +1,17 @@
 // The store's calendar follows the trace, so that ages are those of the recording.
 #include "tools/replay/replay.h"
 
-#include <atomic>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
+#include <memory>
 
-#include "kvstore/node/embedded/embedded_node.h"
 #include "tools/replay/prediction.h"
+#include "tools/replay/replay_store.h"
 
 namespace cairn::tools {
 namespace {
 
 constexpr uint32_t kTargets = 12;
-constexpr int64_t kEpochMs = 1'700'000'000'000;
-constexpr uint32_t kTtlSeconds = 10 * 365 * 24 * 3600u;
 
 uint64_t AnswerBlock(uint64_t request, uint64_t index) {
   return (uint64_t{0xa} << 60) ^ (request << 24) ^ index;
@@ -24,22 +21,24 @@ kv::Status Check(const ReplayOptions& options) {
   if (options.bytes_per_token <= 0) {
     return {kv::Code::kInvalid, "the bytes per token must be above zero"};
   }
-  if (std::filesystem::exists(options.data_dir + "/lock")) {
-    return {kv::Code::kInvalid, options.data_dir + " holds a store: replay into an empty folder"};
+  if (options.data_dir.empty() == options.connect.empty()) {
+    return {kv::Code::kInvalid,
+            "say where: --data FOLDER makes a store, --connect ADDRESS takes a running one"};
+  }
+  if (!options.connect.empty() && options.predict) {
+    return {kv::Code::kInvalid,
+            "--predict needs a store of its own (--data): a running one keeps its own calendar"};
   }
   return kv::Status();
 }
 
-kv::EmbeddedOptions StoreOptions(const ReplayOptions& options, const std::atomic<int64_t>& now) {
-  kv::EmbeddedOptions store;
-  store.data_dir = options.data_dir;
-  store.targets = kTargets;
-  store.poller.engine = options.poller;
-  store.target_bytes = kv::AlignDown(options.capacity_bytes / kTargets, kv::kSectorSize);
-  store.unix_now = [&now] { return kv::UnixMillis{now.load()}; };
-  // Hours pass in seconds, and housekeeping has to keep up.
-  store.node.maintenance_interval = kv::Millis(2);
-  return store;
+kv::Result<std::unique_ptr<ReplayStore>> OpenStore(const ReplayOptions& options, kv::Log& log) {
+  if (!options.connect.empty()) return ReplayStore::At(options.connect, log);
+  return ReplayStore::InFolder({.data_dir = options.data_dir,
+                                .capacity_bytes = options.capacity_bytes,
+                                .targets = kTargets,
+                                .poller = options.poller},
+                               log);
 }
 
 void FillReport(const Prediction& prediction, ReplayReport& report) {
@@ -86,19 +85,14 @@ kv::Result<ReplayReport> Replay(TraceSource& source, const ReplayOptions& option
                                             .block_bytes = report.block_bytes}));
     prediction.emplace(std::move(made));
   }
-  std::atomic<int64_t> now{kEpochMs};
-  KV_ASSIGN_OR_RETURN(auto node, kv::EmbeddedNode::Start(StoreOptions(options, now), log));
-  KV_ASSIGN_OR_RETURN(const kv::NamespaceId space,
-                      kv::AttachAndWait(node->client(), {.name = "replay",
-                                                         .fingerprint = "replay",
-                                                         .ttl_seconds = kTtlSeconds}));
-  StoreDriver driver(node->client(), space, report.block_bytes);
+  KV_ASSIGN_OR_RETURN(const std::unique_ptr<ReplayStore> store, OpenStore(options, log));
+  StoreDriver driver(store->client(), store->space(), report.block_bytes);
   const auto started = std::chrono::steady_clock::now();
   Request request;
   while (options.requests_max == 0 || report.requests < options.requests_max) {
     KV_ASSIGN_OR_RETURN(const bool more, source.Next(request));
     if (!more) break;
-    now = kEpochMs + request.time_ms;
+    store->SetTime(request.time_ms);
     const auto chain = ChainOf(request, options, block_tokens, ++report.requests);
     KV_ASSIGN_OR_RETURN(const uint64_t hit, driver.Run(chain, request.blocks.size()));
     report.prompt_tokens += request.input_tokens;
@@ -110,10 +104,10 @@ kv::Result<ReplayReport> Replay(TraceSource& source, const ReplayOptions& option
   }
   report.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  report.store = node->stats();
+  KV_ASSIGN_OR_RETURN(report.store, store->Stats());
   report.driver = driver.counts();
   if (prediction) FillReport(*prediction, report);
-  KV_RETURN_IF_ERROR(node->Stop());
+  KV_RETURN_IF_ERROR(store->Finish());
   return report;
 }
 

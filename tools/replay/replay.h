@@ -16,6 +16,7 @@ namespace cairn::tools {
 
 struct ReplayOptions {
   std::string data_dir = {};  // Must hold no store yet: what is left from before would be hit.
+  std::string connect = {};   // Instead: the address of a running store, "unix:PATH", "HOST:PORT".
   uint64_t capacity_bytes = 0;
   double bytes_per_token = 0;
   uint64_t requests_max = 0;  // 0 = all.

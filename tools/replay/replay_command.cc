@@ -2,6 +2,7 @@
 #include "tools/replay/replay_command.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -123,13 +124,17 @@ kv::Status Run(Flags flags, CommandResult& result) {
     KV_ASSIGN_OR_RETURN(source, Sample(std::move(source), flags.sample));
   }
   KV_ASSIGN_OR_RETURN(flags.replay.poller, kv::ParsePollerEngine(flags.poller));
-  flags.replay.progress = [](uint64_t requests) {
-    if (requests % 1000 == 0) {
-      std::fprintf(stderr, "%llu requests\n", static_cast<unsigned long long>(requests));
-    }
-  };
+  if (::isatty(STDERR_FILENO) != 0) {
+    flags.replay.progress = [](uint64_t requests) {
+      if (requests % 100 != 0) return;
+      std::fprintf(stderr, "\r%llu requests", static_cast<unsigned long long>(requests));
+    };
+  }
   StandardError log;
-  KV_ASSIGN_OR_RETURN(const ReplayReport report, Replay(*source, flags.replay, log));
+  const auto replayed = Replay(*source, flags.replay, log);
+  if (flags.replay.progress) std::fprintf(stderr, "\r\033[K");
+  KV_RETURN_IF_ERROR(replayed.status());
+  const ReplayReport& report = replayed.value();
   result.output = flags.json ? Json(report) : Text(report);
   for (const std::string& issue : source->issues().first) result.errors += issue + "\n";
   return kv::Status();
@@ -137,11 +142,16 @@ kv::Status Run(Flags flags, CommandResult& result) {
 
 }  // namespace
 
-CommandResult ReplayCommand(const std::vector<std::string>& arguments) {
+CommandResult ReplayCommand(const std::vector<std::string>& arguments, const AppVisitor& visit) {
   CLI::App app("Drives a real store with a trace and verifies every byte.", "cairn replay");
   Flags flags;
   app.add_option("trace", flags.path, "The file, plain or gzip")->required();
-  app.add_option("--data", flags.replay.data_dir, "An empty folder for the store")->required();
+  CLI::Option* data =
+      app.add_option("--data", flags.replay.data_dir, "An empty folder for a store of its own");
+  app.add_option("--connect", flags.replay.connect,
+                 "Drive a running store instead: unix:PATH or HOST:PORT. It keeps its own "
+                 "calendar: ages are those of the replay")
+      ->excludes(data);
   app.add_option("--capacity", flags.capacity, "Of the store, raw, over 12 targets: '2 GiB'");
   app.add_option("--bytes-per-token", flags.replay.bytes_per_token, "KV of a token, scaled down");
   app.add_option("--block-tokens", flags.trace.block_tokens, "Join blocks to this size");
@@ -155,7 +165,8 @@ CommandResult ReplayCommand(const std::vector<std::string>& arguments) {
   app.add_flag("--answers", flags.replay.answers, "Store answers, too");
   app.add_flag("--predict", flags.replay.predict, "Also say what the simulator expected");
   app.add_flag("--json", flags.json, "Print all figures as JSON");
-  return RunParsed(app, arguments, [&](CommandResult& result) { return Run(flags, result); });
+  return RunParsed(app, arguments, visit,
+                   [&](CommandResult& result) { return Run(flags, result); });
 }
 
 int RunReplay(int argc, char** argv) {

@@ -12,6 +12,8 @@
 #include "engine/serve/model_text.h"
 #include "engine/transfer/prefix_store.h"
 #include "gateway/api/gateway.h"
+#include "kvstore/config/daemon_config.h"
+#include "kvstore/daemon/store_service.h"
 #include "kvstore/node/embedded/embedded_node.h"
 #include "tools/stack/store_metrics.h"
 
@@ -134,8 +136,21 @@ class RunningStack final : public Stack {
     store.targets = options_.targets;
     store.target_bytes = kv::AlignDown(options_.capacity_bytes / options_.targets, kv::kMiB);
     store.poller.engine = options_.poller;
-    KV_ASSIGN_OR_RETURN(node_, kv::EmbeddedNode::Start(store, log_));
+    KV_ASSIGN_OR_RETURN(node_, kv::EmbeddedNode::Start(store, log_, ServiceOf(store.data_dir)));
     return Status();
+  }
+
+  // The socket for `cairn status` and its like; null where the system has no name for it.
+  kv::EmbeddedService* ServiceOf(const std::string& data_dir) {
+    kv::StoreServiceOptions options;
+    options.self_test = false;
+    options.server.unix_path = kv::SocketPathOf(data_dir);
+    if (options.server.unix_path.size() > kv::kSocketPathMax) {
+      log_.Warning("no socket for cairn's store verbs: its path would be too long");
+      return nullptr;
+    }
+    service_ = std::make_unique<kv::StoreService>(options, log_);
+    return service_.get();
   }
 
   Status StartGateway() {
@@ -152,6 +167,7 @@ class RunningStack final : public Stack {
   kv::Log& log_;
   ThreadClock clock_;
   LoadedModel model_;
+  std::unique_ptr<kv::StoreService> service_;  // Outlives node_.
   std::unique_ptr<kv::EmbeddedNode> node_;
   std::unique_ptr<engine::PrefixStore> prefixes_;
   std::unique_ptr<engine::LocalEngine> engine_;
