@@ -146,7 +146,6 @@ int RunDaemon(int argc, char** argv) {
   Signals signals;
   DaemonFlags flags;
   CLI::App app("Serves an erasure-coded block store from files or SSDs.", "cairnd");
-  app.set_version_flag("--version", std::string("cairnd ").append(kVersion));
   app.footer("Exit codes: 0 stopped cleanly, 1 failed (the reason is printed), 2 wrong usage or "
              "configuration.");
   AddDaemonFlags(app, flags);

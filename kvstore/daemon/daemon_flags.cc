@@ -10,6 +10,7 @@
 
 #include "kvstore/config/config_fields.h"
 #include "kvstore/config/config_file.h"
+#include "kvstore/config/version.h"
 
 namespace cairn::kv {
 namespace {
@@ -44,6 +45,7 @@ std::string FlagOf(std::string_view key) {
 }
 
 void AddDaemonFlags(CLI::App& app, DaemonFlags& flags) {
+  app.set_version_flag("--version", std::string("cairnd ").append(kVersion));
   app.add_option("--config", flags.config_file,
                  std::string("the configuration (default: ")
                      .append(kConfigFileDefault)

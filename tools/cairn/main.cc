@@ -50,6 +50,11 @@ int Main(int argc, char** argv) {
   app.footer(ExitCodeHelp());
   Invocation invocation;
   AddVerbs(app, invocation);
+  const auto named = [&verb](const CLI::App* inner) { return inner->get_name() == verb; };
+  if (!verb.empty() && verb[0] != '-' && app.get_subcommands(named).empty()) {
+    return Report(kv::Status(kv::Code::kInvalid,
+                             "there is no verb '" + verb + "'; cairn --help lists them"));
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

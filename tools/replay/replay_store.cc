@@ -17,6 +17,7 @@ using kv::Status;
 
 constexpr int64_t kEpochMs = 1'700'000'000'000;
 constexpr uint32_t kTtlSeconds = 10 * 365 * 24 * 3600u;
+constexpr uint32_t kRunningTtlSeconds = 24 * 3600u;
 
 class FolderStore final : public ReplayStore {
  public:
@@ -56,9 +57,11 @@ class RunningStore final : public ReplayStore {
     options.name = "cairn replay";
     KV_ASSIGN_OR_RETURN(remote_, kv::RemoteClient::Connect(options, kv::PollerOptions{}, log));
     name_ = "replay-" + std::to_string(::getpid());
-    KV_ASSIGN_OR_RETURN(space_, kv::AttachAndWait(remote_->client(), {.name = name_,
-                                                                      .fingerprint = "replay",
-                                                                      .ttl_seconds = kTtlSeconds}));
+    kv::NamespaceOptions space;
+    space.name = name_;
+    space.fingerprint = "replay";
+    space.ttl_seconds = kRunningTtlSeconds;
+    KV_ASSIGN_OR_RETURN(space_, kv::AttachAndWait(remote_->client(), space));
     KV_ASSIGN_OR_RETURN(before_, AskStats());
     return Status();
   }
@@ -82,8 +85,10 @@ class RunningStore final : public ReplayStore {
   }
 
   Status Finish() override {
-    return remote_->Ask<Status>(
+    Status deleted = remote_->Ask<Status>(
         [this](kv::RemoteStore& store) { return store.DeleteSpace(name_); });
+    // A store that cannot delete it lets it expire.
+    return deleted.code() == kv::Code::kNotFound ? Status() : deleted;
   }
 
  private:
