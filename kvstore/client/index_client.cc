@@ -47,10 +47,29 @@ IndexClient::IndexClient(Parts parts, uint64_t cache_bytes_max)
       targets_(parts.targets),
       stats_(parts.stats),
       leases_(parts.leases),
+      spaces_(parts.spaces),
+      ledger_(parts.ledger),
       cache_(cache_bytes_max),
       gone_(kGoneSlots) {}
 
 Task<Status> IndexClient::Publish(IndexedStripe stripe, Durability durability) {
+  const StripeName name{stripe.manifest.space, stripe.manifest.run, stripe.manifest.stripe};
+  const bool was_filed = StateOf(name.stripe).has_value();
+  publishing_.insert(name.stripe);
+  Status outcome = co_await FileWithReplicas(stripe, durability);
+  if (spaces_.IsDeleted(name.space)) outcome = spaces_.WhyNot(name.space);
+  if (!outcome.ok()) (void)co_await Remove(name, MissReason::kAbsent);
+  publishing_.erase(name.stripe);
+  if (!outcome.ok()) co_return outcome;
+  if (!was_filed) CountIn(name.stripe);
+  const RunKey key{name.space, name.run};
+  NoteChange(key);
+  ForgetGone(stripe.manifest);
+  cache_.Add(key, std::move(stripe));
+  co_return Status();
+}
+
+Task<Status> IndexClient::FileWithReplicas(const IndexedStripe& stripe, Durability durability) {
   const Manifest& manifest = stripe.manifest;
   const std::vector<TargetId> order = ReplicaOrder(manifest.space, manifest.run, targets_.ids());
   const size_t wanted = std::min<size_t>(kIndexReplicas, order.size());
@@ -77,15 +96,7 @@ Task<Status> IndexClient::Publish(IndexedStripe stripe, Durability durability) {
   }
   // Some replica lacks what it should have, or holds what lookups would not look for.
   if (acknowledged < wanted || next > wanted) settled_ = false;
-  const RunKey key{manifest.space, manifest.run};
-  if (acknowledged < needed) {
-    const StripeName name{key.space, key.run, manifest.stripe};
-    (void)co_await Remove(name, MissReason::kAbsent);
-    co_return failure;
-  }
-  NoteChange(key);
-  ForgetGone(manifest);
-  cache_.Add(key, std::move(stripe));
+  if (acknowledged < needed) co_return failure;
   co_return Status();
 }
 
@@ -125,7 +136,9 @@ Task<Status> IndexClient::Republish(IndexedStripe stripe) {
   const bool removed = republishing_[id];
   republishing_.erase(id);
   if (removed) {
+    publishing_.insert(id);  // What was refiled is not counted.
     (void)co_await Remove(name, MissReason::kAbsent);
+    publishing_.erase(id);
     co_return Status(Code::kNotFound);
   }
   if (acknowledged < ports.size()) settled_ = false;
@@ -277,12 +290,75 @@ void IndexClient::Touch(KnownStripe& stripe) {
     const UnixMillis expires_at{now.value + int64_t{retention.ttl_seconds} * 1000};
     stripe.expires_at = std::max(stripe.expires_at, expires_at);
   }
+  const StripeUse use{
+      .expires_at = stripe.expires_at, .last_access = seconds, .keep_until = 0};
   for (TargetPort* port : targets_.ports()) {
-    port->Touch(stripe.manifest.stripe, stripe.expires_at);
+    port->Touch(stripe.manifest.stripe, use);
   }
 }
 
-bool IndexClient::IsHeld(StripeId stripe) const { return leases_.IsLeased(stripe, clock_.Now()); }
+std::optional<StripeState> IndexClient::StateOf(StripeId stripe) const {
+  std::optional<StripeState> newest;
+  for (const TargetPort* port : targets_.ports()) {
+    const std::optional<StripeState> state = port->StateOf(stripe);
+    if (!state) continue;
+    if (!newest) {
+      newest = state;
+      continue;
+    }
+    newest->expires_at = std::max(newest->expires_at, state->expires_at);
+    newest->last_access = std::max(newest->last_access, state->last_access);
+    newest->keep_until = std::max(newest->keep_until, state->keep_until);
+  }
+  return newest;
+}
+
+bool IndexClient::IsHeld(StripeId stripe) const {
+  if (leases_.IsLeased(stripe, clock_.Now())) return true;
+  const std::optional<StripeState> state = StateOf(stripe);
+  return state && state->keep_until > NowSeconds();
+}
+
+void IndexClient::CountIn(StripeId stripe) {
+  const std::optional<StripeState> state = StateOf(stripe);
+  if (!state) return;
+  const SpaceRecord* space = spaces_.Find(state->space);
+  ledger_.Add(state->space, {state->payload_bytes, state->keep_until},
+              space == nullptr ? KeepLimits{} : LimitsOf(*space), NowSeconds());
+}
+
+Task<Status> IndexClient::Keep(KnownStripePtr stripe, uint32_t keep_until, KeepLimits limits) {
+  const StripeId id = stripe->manifest.stripe;
+  const std::optional<StripeState> state = StateOf(id);
+  if (!state || removing_.contains(id)) co_return Status(Code::kNotFound);
+  // Until the promise is counted and every replica has it in memory nothing is awaited.
+  KV_CO_RETURN_IF_ERROR(ledger_.Raise(state->space, {state->payload_bytes, state->keep_until},
+                                      keep_until, limits, NowSeconds()));
+  const UnixMillis end{int64_t{keep_until} * 1000};
+  stripe->expires_at = std::max({stripe->expires_at, state->expires_at, end});
+  const StripeUse use{.expires_at = stripe->expires_at,
+                      .last_access = NowSeconds(),
+                      .keep_until = keep_until};
+  std::vector<Task<Status>> calls;
+  for (TargetPort* port : targets_.ports()) {
+    if (!port->MayHaveFiled(id)) continue;
+    port->Touch(id, use);
+    calls.push_back(port->SaveUse(id));
+  }
+  size_t saved = 0;
+  const size_t needed = std::min<size_t>(2, calls.size());
+  Status failure(Code::kUnavailable, "no target takes index records");
+  for (Task<Status>& call : calls) {
+    Status outcome = co_await call;
+    if (outcome.ok()) {
+      ++saved;
+    } else {
+      failure = std::move(outcome);
+    }
+  }
+  if (saved < needed) co_return failure;
+  co_return Status();
+}
 
 Task<Status> IndexClient::Remove(StripeName name, MissReason reason) {
   const RunKey key{name.space, name.run};
@@ -298,6 +374,10 @@ Task<Status> IndexClient::Remove(StripeName name, MissReason reason) {
   }
   leases_.Forget(name.stripe);
   const bool is_first = removing_.emplace(name.stripe, reason).second;
+  const std::optional<StripeState> state = StateOf(name.stripe);
+  if (is_first && state && !publishing_.contains(name.stripe)) {
+    ledger_.Remove(state->space, {state->payload_bytes, state->keep_until}, NowSeconds());
+  }
   const auto republishing = republishing_.find(name.stripe);
   if (republishing != republishing_.end()) republishing->second = true;
   NoteChange(key);

@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +12,8 @@
 #include "kvstore/base/log.h"
 #include "kvstore/client/lease_table.h"
 #include "kvstore/client/run_cache.h"
+#include "kvstore/client/space_ledger.h"
+#include "kvstore/client/space_registry.h"
 #include "kvstore/client/store_stats.h"
 #include "kvstore/client/target_set.h"
 
@@ -23,11 +27,14 @@ class IndexClient {
     TargetSet& targets;
     StoreStats& stats;
     LeaseTable& leases;
+    const SpaceRegistry& spaces;
+    SpaceLedger& ledger;
   };
   IndexClient(Parts parts, uint64_t cache_bytes_max);
 
   // Files the stripe with the replicas of its run: ok once 2 of them have it (or all, where there
-  // are fewer targets). On failure it is withdrawn again as far as possible.
+  // are fewer targets). On failure, and when its namespace was deleted meanwhile (kNotFound), it is
+  // withdrawn again as far as possible.
   Task<Status> Publish(IndexedStripe stripe, Durability durability);
 
   // Files a stripe that is filed already with a manifest of a higher generation. Ok once 2 of its
@@ -70,8 +77,17 @@ class IndexClient {
   // the removal, and may bring the stripe back when the store is opened again.
   Task<Status> Remove(StripeName name, MissReason reason);
 
-  // True while the stripe must not be evicted. Expiry and deletion go ahead all the same.
+  // True while the stripe must not be evicted: it is leased, or under a keep_until. Expiry and
+  // deletion go ahead all the same.
   bool IsHeld(StripeId stripe) const;
+  // Promises to keep the stripe until then (seconds since 1970), on its replicas: survives a
+  // restart. kOverloaded when the limits do not allow it; kNotFound when it is gone.
+  Task<Status> Keep(KnownStripePtr stripe, uint32_t keep_until, KeepLimits limits);
+
+  // What any replica knows of it, taken together; nothing when none has filed it. No I/O.
+  std::optional<StripeState> StateOf(StripeId stripe) const;
+  // Counts a filed stripe as stored: when the store opens, what it finds.
+  void CountIn(StripeId stripe);
 
   // Called in each Remove, once no lookup shows the stripe any more.
   void set_on_removed(std::function<void(StripeId)> on_removed) {
@@ -99,6 +115,8 @@ class IndexClient {
 
   enum class Ask { kUntilFound, kAll };
 
+  uint32_t NowSeconds() const { return static_cast<uint32_t>(clock_.UnixNow().value / 1000); }
+  Task<Status> FileWithReplicas(const IndexedStripe& stripe, Durability durability);
   Task<Result<KnownRunPtr>> LoadAnew(RunKey key, std::span<const BlockId> wanted, Ask ask);
   Task<Result<KnownRun>> Read(RunKey key, std::span<const BlockId> wanted, Ask ask);
   bool AllUsable(const KnownRun& run, std::span<const BlockId> wanted) const;
@@ -116,10 +134,13 @@ class IndexClient {
   TargetSet& targets_;
   StoreStats& stats_;
   LeaseTable& leases_;
+  const SpaceRegistry& spaces_;
+  SpaceLedger& ledger_;
   RunCache cache_;
   std::map<RunKey, Loading> loading_;
   std::map<StripeId, MissReason> removing_;
   std::map<StripeId, bool> republishing_;  // Whether it was removed meanwhile.
+  std::set<StripeId> publishing_;  // Not counted yet.
   std::vector<Gone> gone_;  // A bounded memory of what was evicted or expired, by fingerprint.
   bool settled_ = true;
   std::function<void(StripeId)> on_removed_;

@@ -46,6 +46,14 @@ struct StoreStats {
   uint64_t deleted_stripes = 0;
   uint64_t dropped_stripes = 0;      // Never published, or no longer restorable.
   uint64_t republished_stripes = 0;  // Found on the targets, missing in the index.
+  uint64_t leases_granted = 0;
+  uint64_t leases_refused = 0;  // A lookup that asked for one was answered without.
+  uint64_t leases_expired = 0;  // Never released: their owners forgot them, or were slow.
+  uint64_t leases_ended = 0;    // With their session.
+  uint64_t leases_active = 0;
+  uint64_t leased_bytes = 0;     // That they keep from being evicted.
+  uint64_t kept_bytes = 0;       // Payload under a keep_until in the future.
+  uint64_t quota_evictions = 0;  // Stripes, of evicted_stripes: their namespace was at its quota.
   // Write amplification = bytes_appended / (bytes_appended - bytes_moved), over all targets.
   uint64_t bytes_appended = 0;
   uint64_t bytes_moved = 0;
@@ -99,6 +107,14 @@ constexpr void VisitStats(Stats& stats, Visit&& visit) {
   visit("deleted_stripes", kCounter, stats.deleted_stripes, "Stripes deleted by callers.");
   visit("dropped_stripes", kCounter, stats.dropped_stripes, "Stripes no longer restorable.");
   visit("republished_stripes", kCounter, stats.republished_stripes, "Stripes filed again.");
+  visit("leases_granted", kCounter, stats.leases_granted, "Leases given.");
+  visit("leases_refused", kCounter, stats.leases_refused, "Leases refused: too much was leased.");
+  visit("leases_expired", kCounter, stats.leases_expired, "Leases that nobody released in time.");
+  visit("leases_ended", kCounter, stats.leases_ended, "Leases that ended with their session.");
+  visit("leases_active", kGauge, stats.leases_active, "Leases now.");
+  visit("leased_bytes", kGauge, stats.leased_bytes, "Bytes that leases protect from eviction.");
+  visit("kept_bytes", kGauge, stats.kept_bytes, "Bytes under a keep_until in the future.");
+  visit("quota_evictions", kCounter, stats.quota_evictions, "Stripes evicted at a quota.");
   visit("bytes_appended", kCounter, stats.bytes_appended, "Bytes written to targets.");
   visit("bytes_moved", kCounter, stats.bytes_moved, "Of these, rewritten by reclaim.");
   visit("capacity_bytes", kGauge, stats.capacity_bytes, "Bytes of all targets.");

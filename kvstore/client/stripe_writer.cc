@@ -184,7 +184,8 @@ Task<Status> StripeWriter::Commit(const StripeOrder& order, const Manifest& mani
   if (stored.ok()) {
     IndexedStripe stripe{.manifest = manifest,
                          .expires_at = manifest.retention.expires_at,
-                         .position = order.position};
+                         .position = order.position,
+                         .keep_until = order.keep_until};
     const Durability durability =
         order.ack == Ack::kDurable ? Durability::kPowerCut : Durability::kProcess;
     stored = co_await parts_.index.Publish(std::move(stripe), durability);

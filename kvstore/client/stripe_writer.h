@@ -33,6 +33,7 @@ struct StripeOrder {
   uint8_t data_shards = 0;  // At most.
   uint8_t parity_shards = 0;
   Retention retention;
+  uint32_t keep_until = 0;  // Seconds since 1970; 0: no promise.
   Ack ack = Ack::kCached;
   std::vector<BlockWrite> blocks;  // At least one; their memory is the caller's.
 };

@@ -27,10 +27,15 @@ Task<std::vector<BlockReadResult>> StripedStore::Get(NamespaceId space, std::vec
   const SpaceRecord* known = FindSpace(space);
   if (known == nullptr) {
     stats_.get_misses += reads.size();
-    results.assign(reads.size(), {Status(Code::kInvalid, "unknown namespace: attach first"), 0});
+    results.assign(reads.size(), {registry_.WhyNot(space), 0});
     co_return results;
   }
   const SpaceRecord record = *known;
+  uint64_t room = 0;
+  for (const BlockRead& read : reads) {
+    room += read.scatter.empty() ? read.into.size() : SizeOf(read.scatter);
+  }
+  const LoadEstimator::Ticket ticket = estimator_.Begin(room, parts_.clock.Now());
   std::vector<Task<BlockReadResult>> calls;
   size_t cursor = 0;  // Reads mostly come in chain order.
   for (const BlockRead& read : reads) {
@@ -42,7 +47,6 @@ Task<std::vector<BlockReadResult>> StripedStore::Get(NamespaceId space, std::vec
     cursor = *at;
     calls.push_back(GetOne(RunOf(record, chain, cursor), read, deadline));
   }
-  const Instant began = parts_.clock.Now();
   uint64_t bytes = 0;
   for (Task<BlockReadResult>& call : calls) {
     results.push_back(co_await call);
@@ -50,7 +54,7 @@ Task<std::vector<BlockReadResult>> StripedStore::Get(NamespaceId space, std::vec
     ++(results.back().status.ok() ? stats_.get_hits : stats_.get_misses);
   }
   stats_.bytes_got += bytes;
-  if (bytes > 0) NoteRead(bytes, parts_.clock.Now() - began);
+  estimator_.End(ticket, bytes, parts_.clock.Now());
   co_return results;
 }
 
@@ -127,19 +131,6 @@ Task<Status> StripedStore::DropDamaged(KnownStripePtr stripe) {
     (void)co_await index_.Remove(name, MissReason::kUnavailable);
   }
   co_return Status(Code::kUnavailable, "damaged beyond parity");
-}
-
-void StripedStore::NoteRead(uint64_t bytes, Nanos took) {
-  constexpr double kWeight = 0.1;
-  const double nanos = std::max(1.0, static_cast<double>(took.value));
-  // Small reads tell the latency, large ones the rate.
-  if (bytes < 256 * kKiB) {
-    read_latency_nanos_ += kWeight * (nanos - read_latency_nanos_);
-  } else {
-    const double transfer = std::max(nanos - read_latency_nanos_, nanos / 2);
-    read_bytes_per_nano_ +=
-        kWeight * (static_cast<double>(bytes) / transfer - read_bytes_per_nano_);
-  }
 }
 
 }  // namespace cairn::kv

@@ -46,7 +46,7 @@ struct RunLoad {
 Task<Result<ChainHit>> StripedStore::Lookup(NamespaceId space, std::vector<BlockId> chain,
                                             LeaseOrder lease) {
   const SpaceRecord* known = FindSpace(space);
-  if (known == nullptr) co_return Status(Code::kInvalid, "unknown namespace: attach first");
+  if (known == nullptr) co_return registry_.WhyNot(space);
   KV_CO_RETURN_IF_ERROR(CheckOrder(lease));
   const SpaceRecord record = *known;
   Found found;
@@ -78,12 +78,13 @@ Task<Result<ChainHit>> StripedStore::Lookup(NamespaceId space, std::vector<Block
     window = std::min(window * 2, kRunLoadsMax);
   }
   // From here on nothing is awaited: what is leased is there.
+  if (FindSpace(space) == nullptr) co_return registry_.WhyNot(space);
   CutGone(found);
   stats_.lookup_hits += hit.blocks;
   if (hit.miss != MissReason::kNone) ++stats_.misses[static_cast<size_t>(hit.miss)];
   uint64_t bytes = 0;
   for (const uint32_t size : hit.sizes) bytes += size;
-  hit.load_estimate = LoadEstimate(bytes);
+  hit.load_estimate = estimator_.Estimate(bytes);
   if (lease.duration.value > 0) {
     hit.lease = Lease(found.Stripes(), lease);
     hit.lease_for = leases_.Left(hit.lease, parts_.clock.Now());
@@ -144,7 +145,7 @@ LeaseId StripedStore::Lease(const std::vector<KnownStripePtr>& stripes, const Le
 Task<Result<EachHit>> StripedStore::LookupEach(NamespaceId space, std::vector<BlockId> chain,
                                                uint32_t first, LeaseOrder lease) {
   const SpaceRecord* known = FindSpace(space);
-  if (known == nullptr) co_return Status(Code::kInvalid, "unknown namespace: attach first");
+  if (known == nullptr) co_return registry_.WhyNot(space);
   KV_CO_RETURN_IF_ERROR(CheckOrder(lease));
   const SpaceRecord record = *known;
   EachHit hit;
@@ -177,6 +178,7 @@ Task<Result<EachHit>> StripedStore::LookupEach(NamespaceId space, std::vector<Bl
       block.size = place->manifest.blocks[answer.place->block].size;
     }
   }
+  if (FindSpace(space) == nullptr) co_return registry_.WhyNot(space);
   FinishEach(hit, places, lease);
   co_return std::move(hit);
 }
@@ -200,7 +202,7 @@ void StripedStore::FinishEach(EachHit& hit, std::vector<KnownStripePtr>& places,
     index_.Touch(*places[i]);
     stripes.push_back(places[i]);
   }
-  hit.load_estimate = LoadEstimate(bytes);
+  hit.load_estimate = estimator_.Estimate(bytes);
   if (order.duration.value == 0) return;
   hit.lease = Lease(stripes, order);
   hit.lease_for = leases_.Left(hit.lease, parts_.clock.Now());
@@ -224,23 +226,6 @@ Task<Status> StripedStore::Release(std::vector<LeaseId> leases, SessionId sessio
 
 void StripedStore::EndSession(SessionId session) {
   leases_.EndSession(session, parts_.clock.Now());
-}
-
-Task<std::vector<Status>> StripedStore::Touch(NamespaceId space, std::vector<BlockId> chain,
-                                              uint32_t first, UnixMillis /*keep_until*/) {
-  auto hit = co_await LookupEach(space, std::move(chain), first);
-  std::vector<Status> outcomes;
-  if (!hit.ok()) co_return std::vector<Status>(1, hit.status());
-  for (const EachHit::Block& block : hit.value().blocks) {
-    outcomes.emplace_back(block.size > 0 ? Code::kOk : Code::kNotFound);
-  }
-  co_return outcomes;
-}
-
-Nanos StripedStore::LoadEstimate(uint64_t bytes) const {
-  if (bytes == 0) return {};
-  const double nanos = read_latency_nanos_ + static_cast<double>(bytes) / read_bytes_per_nano_;
-  return {static_cast<int64_t>(nanos)};
 }
 
 }  // namespace cairn::kv

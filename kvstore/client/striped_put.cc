@@ -16,6 +16,7 @@ struct StripedStore::Putting {
 struct StripedStore::PutState {
   ChainPut put;
   SpaceRecord space;
+  uint32_t keep_until = 0;                       // Seconds; 0: no promise.
   std::vector<Status> outcomes;                  // Of each block.
   std::vector<std::shared_ptr<Putting>> ours;    // Not null: this call stores the block.
   std::vector<std::shared_ptr<Putting>> others;  // Not null: another call (or block) does.
@@ -35,8 +36,10 @@ Task<std::vector<Status>> StripedStore::Put(ChainPut put) {
   uint64_t bytes = 0;
   for (const BlockWrite& block : put.blocks) bytes += SizeOf(block);
   put_bytes_in_flight_ += bytes;
+  const uint32_t keep_until = KeepSeconds(put.keep_until);
   PutState state{.put = std::move(put),
                  .space = *space,
+                 .keep_until = keep_until,
                  .outcomes = std::vector<Status>(count),
                  .ours = std::vector<std::shared_ptr<Putting>>(count),
                  .others = std::vector<std::shared_ptr<Putting>>(count)};
@@ -54,6 +57,7 @@ Task<std::vector<Status>> StripedStore::Put(ChainPut put) {
     co_await done;
     state.outcomes[i] = state.others[i]->outcome;
   }
+  co_await KeepFound(state);
   co_await MakeDurable(state);
   put_bytes_in_flight_ -= bytes;
   for (const Status& outcome : state.outcomes) {
@@ -63,7 +67,8 @@ Task<std::vector<Status>> StripedStore::Put(ChainPut put) {
 }
 
 Status StripedStore::CheckPut(const ChainPut& put, const SpaceRecord* space) const {
-  if (space == nullptr) return Status(Code::kInvalid, "unknown namespace: attach first");
+  if (space == nullptr) return registry_.WhyNot(put.space);
+  KV_RETURN_IF_ERROR(CheckKeep(put.keep_until));
   if (put.chain.size() < put.blocks.size() || put.first > put.chain.size() - put.blocks.size()) {
     return Status(Code::kInvalid, "the chain does not reach to the last block");
   }
@@ -178,7 +183,8 @@ Task<Status> StripedStore::WriteGroup(PutState& state, const std::vector<size_t>
                     .position = static_cast<uint32_t>(state.ChainAt(group[0])),
                     .data_shards = state.space.data_shards,
                     .parity_shards = state.space.parity_shards,
-                    .retention = RetentionOf(state.space, state.put.ttl_seconds),
+                    .retention = RetentionOf(state),
+                    .keep_until = state.keep_until,
                     .ack = state.put.ack,
                     .blocks = {}};
   uint64_t bytes = 0;
@@ -193,11 +199,28 @@ Task<Status> StripedStore::WriteGroup(PutState& state, const std::vector<size_t>
                                          " bytes is larger than the store's segments allow (" +
                                          std::to_string(payload_max) + ")");
   }
-  Status outcome = co_await writer_.Write(std::move(order));
+  Status outcome = co_await WriteWithin(state.space, std::move(order));
   if (outcome.ok()) {
     stats_.bytes_put += bytes;
     stats_.puts_stored += group.size();
   }
+  co_return outcome;
+}
+
+// Within the namespace's quota, and what it may promise to keep.
+Task<Status> StripedStore::WriteWithin(SpaceRecord space, StripeOrder order) {
+  uint64_t payload = 0;
+  for (const BlockWrite& block : order.blocks) payload += AlignUp(SizeOf(block), kSectorSize);
+  const KeepLimits limits = LimitsOf(space);
+  const bool keeps = order.keep_until > 0;
+  // The promise first: what cannot be kept evicts nothing.
+  if (keeps) KV_CO_RETURN_IF_ERROR(ledger_.Keep(space.id, payload, limits, NowSeconds()));
+  Status outcome = co_await sweeper_.TakeRoom(space.id, space.quota_bytes, payload);
+  if (outcome.ok()) {
+    outcome = co_await writer_.Write(std::move(order));
+    sweeper_.GiveBack(space.id, payload);
+  }
+  if (keeps) ledger_.Unkeep(space.id, payload, limits);
   co_return outcome;
 }
 
@@ -208,11 +231,28 @@ void StripedStore::Finish(PutState& state, size_t at, const Status& outcome) {
   putting_.erase({state.space.id, state.put.blocks[at].id});
 }
 
-Retention StripedStore::RetentionOf(const SpaceRecord& space,
-                                    std::optional<uint32_t> ttl_seconds) const {
-  const uint32_t ttl = ttl_seconds.value_or(space.ttl_seconds);
-  const int64_t now = parts_.clock.UnixNow().value;
-  return {.kind = space.retention, .ttl_seconds = ttl, .expires_at = {now + int64_t{ttl} * 1000}};
+Retention StripedStore::RetentionOf(const PutState& state) const {
+  const uint32_t ttl = state.put.ttl_seconds.value_or(state.space.ttl_seconds);
+  const int64_t expires_at = parts_.clock.UnixNow().value + int64_t{ttl} * 1000;
+  return {.kind = state.put.retention.value_or(state.space.retention),
+          .ttl_seconds = ttl,
+          .expires_at = {std::max(expires_at, int64_t{state.keep_until} * 1000)}};
+}
+
+// What this call did not store itself is promised to be kept like the rest.
+Task<void> StripedStore::KeepFound(PutState& state) {
+  if (state.keep_until == 0) co_return;
+  std::vector<size_t> found;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < state.outcomes.size(); ++i) {
+    if (state.ours[i] != nullptr || !state.outcomes[i].ok()) continue;
+    found.push_back(i);
+    places.push_back(state.ChainAt(i));
+  }
+  if (found.empty()) co_return;
+  const std::vector<Status> kept =
+      co_await TouchBlocks(state.space, state.put.chain, std::move(places), state.keep_until);
+  for (size_t i = 0; i < found.size(); ++i) state.outcomes[found[i]] = kept[i];
 }
 
 }  // namespace cairn::kv

@@ -2,64 +2,32 @@
 #include "kvstore/client/striped_store.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
-#include "kvstore/base/digest.h"
 
 namespace cairn::kv {
-namespace {
-
-NamespaceId SpaceIdOf(const NamespaceOptions& options) {
-  Sha256Stream digest;
-  digest.Add(AsBytes("cairn namespace 1"));
-  for (const std::string& part : {options.name, options.fingerprint}) {
-    const std::string length = std::to_string(part.size()).append(":");
-    digest.Add(AsBytes(length));
-    digest.Add(AsBytes(part));
-  }
-  return NamespaceId{Id128::FromDigest(digest.Finish())};
-}
-
-SpaceRecord RecordOf(const NamespaceOptions& options) {
-  return {.id = SpaceIdOf(options),
-          .name = options.name,
-          .fingerprint = options.fingerprint,
-          .data_shards = options.data_shards,
-          .parity_shards = options.parity_shards,
-          .run_blocks = options.run_blocks,
-          .retention = options.retention,
-          .ttl_seconds = options.ttl_seconds};
-}
-
-std::string Describe(const SpaceRecord& space) {
-  std::string text = "fingerprint \"";
-  text.append(space.fingerprint).append("\", shape ").append(std::to_string(space.data_shards));
-  text.append("+").append(std::to_string(space.parity_shards)).append(", runs of ");
-  return text.append(std::to_string(space.run_blocks));
-}
-
-Status CheckOptions(const NamespaceOptions& options) {
-  const auto bad = [](const char* what) { return Status(Code::kInvalid, what); };
-  if (options.name.empty() || options.name.size() > 128) return bad("a name has 1 to 128 bytes");
-  if (options.fingerprint.size() > 4 * kKiB) return bad("a fingerprint has at most 4 KiB");
-  if (options.data_shards < 1 || options.data_shards > kDataShardsMax) {
-    return bad("data shards must be 1 to 32");
-  }
-  if (options.parity_shards > kParityShardsMax) return bad("parity shards must be 0 to 8");
-  if (options.run_blocks < 1 || options.run_blocks > kStripeBlocksMax) {
-    return bad("run blocks must be 1 to 256");
-  }
-  if (options.ttl_seconds < 1) return bad("a TTL is at least one second");
-  return Status();
-}
-
-}  // namespace
-
 StripedStore::StripedStore(StripedStoreParts parts, StripedStoreOptions options)
     : parts_(parts),
       options_(options),
       leases_(parts.random, options.leases),
-      index_({.clock = parts.clock, .targets = parts.targets, .stats = stats_, .leases = leases_},
+      registry_(parts.random),
+      ledger_(options.kept_bytes_max),
+      index_({.clock = parts.clock,
+              .targets = parts.targets,
+              .stats = stats_,
+              .leases = leases_,
+              .spaces = registry_,
+              .ledger = ledger_},
              options.index_cache_bytes),
+      sweeper_({.loop = parts.loop,
+                .clock = parts.clock,
+                .log = parts.log,
+                .targets = parts.targets,
+                .index = index_,
+                .registry = registry_,
+                .ledger = ledger_,
+                .stats = stats_}),
       writer_({.loop = parts.loop,
                .clock = parts.clock,
                .workers = parts.workers,
@@ -74,43 +42,68 @@ StripedStore::StripedStore(StripedStoreParts parts, StripedStoreOptions options)
 }
 
 Task<Status> StripedStore::LoadSpaces() {
-  bool answered = parts_.targets.ports().empty();
-  for (TargetPort* port : parts_.targets.ports()) {
-    auto records = co_await port->ListSpaces();
+  const std::vector<TargetPort*>& ports = parts_.targets.ports();
+  bool answered = ports.empty();
+  std::vector<std::set<SpaceRecord>> listed(ports.size());
+  for (size_t i = 0; i < ports.size(); ++i) {
+    auto records = co_await ports[i]->ListSpaces();
     if (!records.ok()) {
       parts_.log.Warning("namespaces of a target cannot be read: " + records.status().ToString());
       continue;
     }
     answered = true;
-    for (SpaceRecord& record : records.value()) spaces_.insert_or_assign(record.id, record);
+    for (const SpaceRecord& record : records.value()) {
+      registry_.Load(record, parts_.clock.UnixNow());
+      listed[i].insert(record);
+    }
   }
   if (!answered) co_return Status(Code::kUnavailable, "no target lists its namespaces");
-  // Targets that were formatted anew learn them here.
-  for (const auto& [id, record] : spaces_) {
-    for (TargetPort* port : parts_.targets.ports()) {
-      const Status saved = co_await port->SaveSpace(record);
+  // Targets that were away, or were formatted anew, learn the rest here.
+  for (const SpaceRecord& record : registry_.All()) {
+    for (size_t i = 0; i < ports.size(); ++i) {
+      if (listed[i].contains(record)) continue;
+      const Status saved = co_await ports[i]->SaveSpace(record);
       if (!saved.ok()) parts_.log.Warning("a namespace is not saved: " + saved.ToString());
     }
   }
-  co_return Status();
+  co_return co_await sweeper_.CountAll();
 }
 
 Task<Result<NamespaceId>> StripedStore::Attach(NamespaceOptions options) {
   KV_CO_RETURN_IF_ERROR(CheckOptions(options));
-  const SpaceRecord record = RecordOf(options);
-  for (const auto& [id, known] : spaces_) {
-    if (known.name != record.name) continue;
-    if (Describe(known) != Describe(record)) {
-      co_return Status(Code::kConflict, "namespace \"" + record.name + "\" exists with " +
-                                            Describe(known) + "; asked for with " +
-                                            Describe(record));
-    }
-    if (known == record) co_return id;
+  if (const SpaceRecord* known = registry_.FindName(options.name)) {
+    const NamespaceId id = known->id;
+    KV_CO_RETURN_IF_ERROR(SpaceRegistry::CheckAttach(*known, options));
+    co_return id;
   }
-  if (size_t{record.parity_shards} + 1 > parts_.targets.ports().size()) {
+  if (!options.create) {
+    co_return Status(Code::kNotFound, "no namespace is called \"" + options.name + "\"");
+  }
+  co_return co_await Register(std::move(options));
+}
+
+Task<Result<NamespaceId>> StripedStore::CreateSpace(NamespaceOptions options) {
+  KV_CO_RETURN_IF_ERROR(CheckOptions(options));
+  if (registry_.FindName(options.name) != nullptr) {
+    co_return Status(Code::kConflict, "namespace \"" + options.name + "\" exists already");
+  }
+  co_return co_await Register(std::move(options));
+}
+
+Task<Result<NamespaceId>> StripedStore::Register(NamespaceOptions options) {
+  if (size_t{options.parity_shards} + 1 > parts_.targets.ports().size()) {
     co_return Status(Code::kInvalid, "more parity shards than the store has targets for");
   }
-  spaces_.insert_or_assign(record.id, record);  // Seen by an Attach that comes meanwhile.
+  // Seen by an Attach that comes meanwhile.
+  const SpaceRecord record = registry_.Create(options, parts_.clock.UnixNow());
+  Status saved = co_await SaveSpace(record);
+  if (saved.ok()) co_return record.id;
+  const SpaceRecord tombstone = registry_.Bury(record.id, parts_.clock.UnixNow());
+  (void)co_await SaveSpace(tombstone);
+  co_return saved;
+}
+
+Task<Status> StripedStore::SaveSpace(SpaceRecord record) {
   size_t saved = 0;
   Status failure(Code::kUnavailable, "no target takes the namespace");
   for (TargetPort* port : parts_.targets.ports()) {
@@ -122,14 +115,54 @@ Task<Result<NamespaceId>> StripedStore::Attach(NamespaceOptions options) {
     }
   }
   if (saved < std::min<size_t>(2, parts_.targets.ports().size())) co_return failure;
-  co_return record.id;
+  co_return Status();
+}
+
+Task<Status> StripedStore::DeleteSpace(std::string name) {
+  const SpaceRecord* known = registry_.FindName(name);
+  if (known == nullptr) {
+    co_return Status(Code::kNotFound, "no namespace is called \"" + name + "\"");
+  }
+  const SpaceRecord record = *known;
+  const SpaceRecord tombstone = registry_.Bury(record.id, parts_.clock.UnixNow());
+  sweeper_.NoteDeletion();
+  Status saved = co_await SaveSpace(tombstone);
+  if (saved.ok()) co_return saved;
+  // Nobody has it: after a restart the namespace would live again. So it does now, unless its name
+  // is taken by another since.
+  if (registry_.FindName(name) == nullptr) registry_.Revive(record);
+  co_return Status(saved.code(), "the namespace is not deleted: " + saved.message());
+}
+
+std::vector<SpaceInfo> StripedStore::Spaces() {
+  std::vector<SpaceInfo> infos;
+  for (const SpaceRecord* space : registry_.List()) {
+    SpaceInfo& info = infos.emplace_back();
+    info.id = space->id;
+    info.options = {.name = space->name,
+                    .fingerprint = space->fingerprint,
+                    .data_shards = space->data_shards,
+                    .parity_shards = space->parity_shards,
+                    .run_blocks = space->run_blocks,
+                    .retention = space->retention,
+                    .ttl_seconds = space->ttl_seconds,
+                    .medium = space->in_memory ? Medium::kMemory : Medium::kSsd,
+                    .quota_bytes = space->quota_bytes};
+    info.has_token = space->token.has_value();
+    const SpaceUsage usage = ledger_.UsageOf(space->id, NowSeconds());
+    info.stored_bytes = usage.stored_bytes;
+    info.kept_bytes = usage.kept_bytes;
+    info.stripes = usage.stripes;
+  }
+  return infos;
 }
 
 Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain, uint32_t first) {
   const SpaceRecord* known = FindSpace(space);
-  if (known == nullptr) co_return Status(Code::kInvalid, "unknown namespace: attach first");
+  if (known == nullptr) co_return registry_.WhyNot(space);
   const SpaceRecord record = *known;
   Status outcome;
+  bool any = false;
   for (size_t at = first; at < chain.size();
        at = (at / record.run_blocks + 1) * record.run_blocks) {
     const RunKey key = RunOf(record, chain, at);
@@ -155,19 +188,47 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
       Status removed = co_await index_.Remove(name, MissReason::kAbsent);
       if (!removed.ok()) outcome = std::move(removed);
       ++stats_.deleted_stripes;
+      any = true;
     }
+  }
+  // What was deleted does not come back after a power cut.
+  std::vector<Task<Status>> syncs;
+  for (TargetPort* port : parts_.targets.ports()) {
+    if (any) syncs.push_back(port->Sync());
+  }
+  for (Task<Status>& sync : syncs) {
+    Status synced = co_await sync;
+    if (!synced.ok()) outcome = std::move(synced);
   }
   co_return outcome;
 }
 
 const SpaceRecord* StripedStore::FindSpace(NamespaceId space) const {
-  const auto found = spaces_.find(space);
-  return found == spaces_.end() ? nullptr : &found->second;
+  return registry_.Find(space);
+}
+
+uint32_t StripedStore::NowSeconds() const {
+  return static_cast<uint32_t>(parts_.clock.UnixNow().value / 1000);
 }
 
 RunKey StripedStore::RunOf(const SpaceRecord& space, const std::vector<BlockId>& chain,
                            size_t at) const {
   return {space.id, RunId{chain[at - at % space.run_blocks]}};
+}
+
+StoreStats StripedStore::FullStats() {
+  StoreStats stats = stats_;
+  const LeaseStats& leases = leases_.Stats(parts_.clock.Now());
+  stats.leases_active = leases.active;
+  stats.leased_bytes = leases.bytes;
+  stats.leases_granted = leases.granted;
+  stats.leases_refused = leases.refused;
+  stats.leases_expired = leases.expired;
+  stats.leases_ended = leases.ended;
+  stats.kept_bytes = ledger_.KeptBytes(NowSeconds());
+  stats.quota_evictions = sweeper_.quota_evictions();
+  stats.memory_bytes = memory_bytes();
+  return stats;
 }
 
 uint64_t StripedStore::memory_bytes() const {

@@ -13,6 +13,11 @@
 #include "kvstore/client/block_store.h"
 #include "kvstore/client/index_client.h"
 #include "kvstore/client/lease_table.h"
+#include "kvstore/client/load_estimator.h"
+#include "kvstore/client/space_ledger.h"
+#include "kvstore/client/space_registry.h"
+#include "kvstore/client/space_sweeper.h"
+#include "kvstore/client/store_admin.h"
 #include "kvstore/client/stripe_writer.h"
 
 namespace cairn::kv {
@@ -25,6 +30,7 @@ struct StripedStoreOptions {
   ReaderLimits reader;
   BlockCacheOptions cache;
   LeaseLimits leases;
+  uint64_t kept_bytes_max = UINT64_MAX;  // What stripes under a keep_until may occupy.
 };
 
 struct StripedStoreParts {
@@ -58,6 +64,14 @@ class StripedStore final : public BlockStore, public SessionHost {
   Task<std::vector<Status>> Touch(NamespaceId space, std::vector<BlockId> chain, uint32_t first,
                                   UnixMillis keep_until) override;
   Task<Status> Delete(NamespaceId space, std::vector<BlockId> chain, uint32_t first) override;
+  // --- For StoreAdmin, which says what they do ---
+  Task<Result<NamespaceId>> CreateSpace(NamespaceOptions options);
+  Task<Status> DeleteSpace(std::string name);
+  std::vector<SpaceInfo> Spaces();
+
+  // One bounded step of what is to be done in the background: call it every so often.
+  Task<void> KeepHouse() { return sweeper_.SweepDeleted(); }
+
   SessionId OpenSession() override { return leases_.OpenSession(); }
   void EndSession(SessionId session) override;
 
@@ -68,7 +82,11 @@ class StripedStore final : public BlockStore, public SessionHost {
   StripeReader& reader() { return reader_.stripes(); }
   StripeWriter& writer() { return writer_; }
   LeaseTable& leases() { return leases_; }
+  const SpaceRegistry& spaces() const { return registry_; }
+  SpaceSweeper& sweeper() { return sweeper_; }
   StoreStats& stats() { return stats_; }
+  // With those of its parts; what targets count comes on top.
+  StoreStats FullStats();
   // Of pools and caches; those of targets come on top.
   uint64_t memory_bytes() const;
 
@@ -78,7 +96,11 @@ class StripedStore final : public BlockStore, public SessionHost {
   struct Found;     // What a lookup found.
   using PuttingKey = std::pair<NamespaceId, BlockId>;
 
+  Task<Result<NamespaceId>> Register(NamespaceOptions options);
+  // Ok when two targets have it, or all where there are fewer.
+  Task<Status> SaveSpace(SpaceRecord record);
   const SpaceRecord* FindSpace(NamespaceId space) const;
+  uint32_t NowSeconds() const;
   RunKey RunOf(const SpaceRecord& space, const std::vector<BlockId>& chain, size_t at) const;
   // Adds the blocks of one run, up to the first miss, which it notes there.
   void AddRun(const KnownRun& run, const SpaceRecord& space, std::span<const BlockId> wanted,
@@ -97,23 +119,31 @@ class StripedStore final : public BlockStore, public SessionHost {
   bool IsWhole(const Manifest& manifest) const;
   Task<void> WriteMissing(PutState& state);
   Task<Status> WriteGroup(PutState& state, const std::vector<size_t>& group);
+  Task<Status> WriteWithin(SpaceRecord space, StripeOrder order);
   void Finish(PutState& state, size_t at, const Status& outcome);
-  Retention RetentionOf(const SpaceRecord& space, std::optional<uint32_t> ttl_seconds) const;
-  Nanos LoadEstimate(uint64_t bytes) const;
-  void NoteRead(uint64_t bytes, Nanos took);
+  Retention RetentionOf(const PutState& state) const;
+  // Refreshes the blocks at these places of the chain as a hit does, and raises their keep_until
+  // (seconds; 0: leaves it). The outcome of each, in order.
+  Task<std::vector<Status>> TouchBlocks(SpaceRecord space, std::vector<BlockId> chain,
+                                        std::vector<size_t> places, uint32_t keep_until);
+  Task<void> KeepFound(PutState& state);
+  static Status CheckKeep(UnixMillis keep_until);
+  // 0 for no promise, or one that is over.
+  uint32_t KeepSeconds(UnixMillis keep_until) const;
 
   StripedStoreParts parts_;
   const StripedStoreOptions options_;
   StoreStats stats_;
   LeaseTable leases_;
+  SpaceRegistry registry_;
+  SpaceLedger ledger_;
   IndexClient index_;
+  SpaceSweeper sweeper_;
   StripeWriter writer_;
   BlockReader reader_;
-  std::map<NamespaceId, SpaceRecord> spaces_;
   std::map<PuttingKey, std::shared_ptr<Putting>> putting_;
   uint64_t put_bytes_in_flight_ = 0;
-  double read_bytes_per_nano_ = 1.0;  // Moving averages, for the load estimate.
-  double read_latency_nanos_ = 200e3;
+  LoadEstimator estimator_;
 };
 
 }  // namespace cairn::kv

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "kvstore/index/index_replica.h"
@@ -35,9 +36,24 @@ class TargetPort {
   virtual Task<Status> Withdraw(StripeName name) = 0;
   // A hint without I/O: false when the replica surely has not filed the stripe.
   virtual bool MayHaveFiled(StripeId stripe) const = 0;
-  virtual void Touch(StripeId stripe, UnixMillis expires_at) = 0;
+  // A hit. Changes memory at once, and the metadata with the next checkpoint or SaveUse.
+  virtual void Touch(StripeId stripe, const StripeUse& use) = 0;
+  // What Touch changed of the stripe so far survives the process. Fine when it is not filed here.
+  virtual Task<Status> SaveUse(StripeId stripe) = 0;
+  // A hint without I/O: nothing when the replica has not filed the stripe.
+  virtual std::optional<StripeState> StateOf(StripeId stripe) const = 0;
+  // Under which run it is filed: one read. kNotFound when it is not filed here.
+  virtual Task<Result<StripeName>> NameOf(StripeId stripe) = 0;
+  // What is filed here, in pieces: at most `limit` behind `after`, in an order of its own. Stripes
+  // that come or go meanwhile may be in it or not.
+  struct Filed {
+    StripeId stripe;
+    StripeState state;
+  };
+  virtual Task<Result<std::vector<Filed>>> ListFiled(std::optional<StripeId> after,
+                                                     size_t limit) = 0;
 
-  // --- Namespaces ---
+  // --- Namespaces, and the tombstones of deleted ones ---
   virtual Task<Status> SaveSpace(SpaceRecord record) = 0;
   virtual Task<Result<std::vector<SpaceRecord>>> ListSpaces() = 0;
 };

@@ -6,7 +6,8 @@
 namespace cairn::kv {
 namespace {
 
-constexpr uint8_t kVersion = 1;        // Of namespaces and uses.
+constexpr uint8_t kVersion = 1;        // Of uses.
+constexpr uint8_t kSpaceVersion = 2;   // Of namespaces; version 1 is read too.
 constexpr uint8_t kRecordVersion = 2;  // Of stripe records; version 1 is read too.
 
 void AddBig(std::string& out, const Id128& id) {
@@ -83,9 +84,14 @@ std::optional<std::string_view> Unseal(std::string_view bytes) {
 
 }  // namespace
 
-std::string RunPrefix(const NamespaceId& space, const RunId& run) {
+std::string SpaceManifestPrefix(const NamespaceId& space) {
   std::string key(kManifestPrefix);
   AddBig(key, space);
+  return key;
+}
+
+std::string RunPrefix(const NamespaceId& space, const RunId& run) {
+  std::string key = SpaceManifestPrefix(space);
   AddBig(key, run);
   return key;
 }
@@ -182,9 +188,15 @@ Result<StripeUse> DecodeUse(std::string_view bytes) {
 
 std::string SpaceKey(std::string_view name) { return std::string(kSpacePrefix).append(name); }
 
+std::string TombstoneKey(const NamespaceId& space) {
+  std::string key(kTombstonePrefix);
+  AddBig(key, space);
+  return key;
+}
+
 std::string EncodeSpace(const SpaceRecord& record) {
   std::string out;
-  AddLittle(out, kVersion);
+  AddLittle(out, kSpaceVersion);
   AddBig(out, record.id);
   AddText(out, record.name);
   AddText(out, record.fingerprint);
@@ -193,6 +205,14 @@ std::string EncodeSpace(const SpaceRecord& record) {
   AddLittle(out, record.run_blocks);
   AddLittle(out, static_cast<uint8_t>(record.retention));
   AddLittle(out, record.ttl_seconds);
+  AddLittle(out, static_cast<uint8_t>(record.in_memory));
+  AddLittle(out, record.quota_bytes);
+  AddLittle(out, record.created_at.value);
+  AddLittle(out, record.deleted_at.value);
+  AddLittle(out, static_cast<uint8_t>(record.token.has_value()));
+  if (record.token) {
+    out.append(AsText(record.token->salt)).append(AsText(record.token->digest));
+  }
   Seal(out);
   return out;
 }
@@ -201,7 +221,10 @@ Result<SpaceRecord> DecodeSpace(std::string_view bytes) {
   const std::optional<std::string_view> body = Unseal(bytes);
   if (!body) return Status(Code::kCorrupt, "a namespace record fails its checksum");
   Reader in(*body);
-  if (in.Little<uint8_t>() != kVersion) return Status(Code::kCorrupt, "unknown namespace version");
+  const auto version = in.Little<uint8_t>();
+  if (version != 1 && version != kSpaceVersion) {
+    return Status(Code::kCorrupt, "unknown namespace version");
+  }
   SpaceRecord record;
   record.id = NamespaceId{in.Id()};
   record.name = in.Text();
@@ -211,6 +234,17 @@ Result<SpaceRecord> DecodeSpace(std::string_view bytes) {
   record.run_blocks = in.Little<uint32_t>();
   record.retention = static_cast<RetentionKind>(in.Little<uint8_t>() & 1);
   record.ttl_seconds = in.Little<uint32_t>();
+  if (version == kSpaceVersion) {
+    record.in_memory = in.Little<uint8_t>() != 0;
+    record.quota_bytes = in.Little<uint64_t>();
+    record.created_at = {in.Little<int64_t>()};
+    record.deleted_at = {in.Little<int64_t>()};
+    if (in.Little<uint8_t>() != 0) {
+      TokenHash& token = record.token.emplace();
+      for (uint8_t& byte : token.salt) byte = in.Little<uint8_t>();
+      for (uint8_t& byte : token.digest) byte = in.Little<uint8_t>();
+    }
+  }
   if (!in.whole()) return Status(Code::kCorrupt, "a namespace record of the wrong length");
   return record;
 }

@@ -1,10 +1,12 @@
 // Keys and small records of the index, as bytes (docs/formats/index.md).
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "kvstore/base/digest.h"
 #include "kvstore/base/result.h"
 #include "kvstore/types/ids.h"
 #include "kvstore/types/manifest.h"
@@ -51,8 +53,10 @@ struct StripeName {
 inline constexpr std::string_view kManifestPrefix = "im/";
 inline constexpr std::string_view kStatePrefix = "it/";
 inline constexpr std::string_view kUsePrefix = "iu/";
-inline constexpr std::string_view kSpacePrefix = "in/";
+inline constexpr std::string_view kSpacePrefix = "in/";      // Living ones, by name.
+inline constexpr std::string_view kTombstonePrefix = "ix/";  // Deleted ones, by id.
 
+std::string SpaceManifestPrefix(const NamespaceId& space);
 std::string RunPrefix(const NamespaceId& space, const RunId& run);
 std::string ManifestKey(const StripeName& name);
 std::string StateKey(const StripeId& stripe);
@@ -67,7 +71,14 @@ Result<StripeRecord> DecodeRecord(std::string_view bytes);
 std::string EncodeUse(const StripeUse& use);
 Result<StripeUse> DecodeUse(std::string_view bytes);
 
-// A namespace as registered: name -> (id, fingerprint, shape, retention).
+// What a token must hash to: SHA-256 over the salt and the token.
+struct TokenHash {
+  std::array<uint8_t, 16> salt{};
+  Sha256Digest digest{};
+  auto operator<=>(const TokenHash&) const = default;
+};
+
+// A namespace as registered, or the tombstone of one: then only id, name and times count.
 struct SpaceRecord {
   NamespaceId id;
   std::string name;
@@ -77,11 +88,18 @@ struct SpaceRecord {
   uint32_t run_blocks = 0;
   RetentionKind retention = RetentionKind::kRefreshed;
   uint32_t ttl_seconds = 0;
+  bool in_memory = false;
+  uint64_t quota_bytes = 0;  // 0: none.
+  UnixMillis created_at = {};     // 0: an older record.
+  UnixMillis deleted_at = {};     // 0: it lives.
+  std::optional<TokenHash> token = {};
   auto operator<=>(const SpaceRecord&) const = default;
 };
 
 std::string SpaceKey(std::string_view name);
+std::string TombstoneKey(const NamespaceId& space);
 std::string EncodeSpace(const SpaceRecord& record);
+// Of this version or of version 1. kCorrupt when the length or the version is wrong.
 Result<SpaceRecord> DecodeSpace(std::string_view bytes);
 
 }  // namespace cairn::kv

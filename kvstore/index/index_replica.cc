@@ -125,6 +125,17 @@ void IndexReplica::Touch(StripeId stripe, const StripeUse& use) {
   touched_.push_back(stripe);
 }
 
+Task<Status> IndexReplica::SaveUse(StripeId stripe) {
+  const std::optional<StripeState> state = Find(stripe);
+  if (!state) co_return Status();
+  const StripeUse use{.expires_at = state->expires_at,
+                      .last_access = state->last_access,
+                      .keep_until = state->keep_until};
+  MetadataBatch batch;
+  batch.Put(UseKey(stripe), EncodeUse(use));
+  co_return co_await metadata_.Write(std::move(batch));
+}
+
 Task<Status> IndexReplica::Flush() {
   while (!touched_.empty()) {
     const size_t count = std::min(touched_.size(), kFlushLimit);
@@ -181,30 +192,48 @@ Task<Result<IndexReplica::NamePage>> IndexReplica::ListNames(std::optional<Strip
 
 Task<Status> IndexReplica::SaveSpace(SpaceRecord record) {
   MetadataBatch batch;
-  batch.Put(SpaceKey(record.name), EncodeSpace(record));
+  if (record.deleted_at.value == 0) {
+    batch.Put(SpaceKey(record.name), EncodeSpace(record));
+  } else {
+    batch.Put(TombstoneKey(record.id), EncodeSpace(record));
+    // The name may belong to another by now.
+    const auto living = co_await metadata_.Get(SpaceKey(record.name));
+    const bool is_same = living.ok() && DecodeSpace(living.value()).ok() &&
+                         DecodeSpace(living.value()).value().id == record.id;
+    if (is_same) batch.Delete(SpaceKey(record.name));
+  }
   KV_CO_RETURN_IF_ERROR(co_await metadata_.Write(std::move(batch)));
   co_return co_await metadata_.Sync();
 }
 
 Task<Result<std::vector<SpaceRecord>>> IndexReplica::ListSpaces() {
   std::vector<SpaceRecord> spaces;
-  const std::string prefix(kSpacePrefix);
-  std::string after;
-  while (true) {
-    auto page = co_await metadata_.Scan(prefix, after, kScanLimit);
-    if (!page.ok()) co_return page.status();
-    for (const MetadataStore::Entry& entry : page.value()) {
-      Result<SpaceRecord> record = DecodeSpace(entry.value);
-      if (record.ok()) {
-        spaces.push_back(std::move(record).value());
-      } else {
-        ++damaged_records_;
-      }
+  const auto load = [&](const MetadataStore::Entry& entry) {
+    Result<SpaceRecord> record = DecodeSpace(entry.value);
+    if (record.ok()) {
+      spaces.push_back(std::move(record).value());
+    } else {
+      ++damaged_records_;
     }
-    if (page.value().size() < kScanLimit) break;
-    after = page.value().back().key;
-  }
+  };
+  KV_CO_RETURN_IF_ERROR(co_await ScanAll(metadata_, std::string(kSpacePrefix), load));
+  KV_CO_RETURN_IF_ERROR(co_await ScanAll(metadata_, std::string(kTombstonePrefix), load));
   co_return std::move(spaces);
+}
+
+Task<Result<IndexReplica::ManifestPage>> IndexReplica::ListManifests(NamespaceId space,
+                                                                     std::string after,
+                                                                     size_t limit) {
+  const std::string prefix = SpaceManifestPrefix(space);
+  auto entries = co_await metadata_.Scan(prefix, std::move(after), limit);
+  if (!entries.ok()) co_return entries.status();
+  ManifestPage page;
+  for (const MetadataStore::Entry& entry : entries.value()) {
+    Result<Manifest> manifest = DecodeManifest(AsBytes(entry.value));
+    if (manifest.ok()) page.manifests.emplace_back(entry.key, std::move(manifest).value());
+  }
+  if (entries.value().size() == limit) page.next = entries.value().back().key;
+  co_return std::move(page);
 }
 
 uint64_t IndexReplica::memory_bytes() const {

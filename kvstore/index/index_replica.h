@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kvstore/async/task.h"
@@ -46,6 +47,8 @@ class IndexReplica {
 
   // A hit: changes memory now, and the metadata with the next Flush. Never lowers anything.
   void Touch(StripeId stripe, const StripeUse& use);
+  // Writes what Touch changed of one stripe, now. Fine when it is not filed here.
+  Task<Status> SaveUse(StripeId stripe);
   // Writes what Touch changed.
   Task<Status> Flush();
   bool has_touched() const { return !touched_.empty(); }
@@ -60,7 +63,17 @@ class IndexReplica {
   };
   Task<Result<NamePage>> ListNames(std::optional<StripeId> after, size_t limit);
 
+  // The manifests of a namespace by run and stripe, in pieces: at most `limit` behind the key
+  // `after` ("": the first). The last piece has an empty `next`.
+  struct ManifestPage {
+    std::vector<std::pair<std::string, Manifest>> manifests;  // By their keys.
+    std::string next;
+  };
+  Task<Result<ManifestPage>> ListManifests(NamespaceId space, std::string after, size_t limit);
+
+  // A namespace, or a tombstone, which takes the place of the namespace. Survives a power cut.
   Task<Status> SaveSpace(SpaceRecord record);
+  // Tombstones as well.
   Task<Result<std::vector<SpaceRecord>>> ListSpaces();
 
   // From memory, by stripe: the table of all that is filed here.

@@ -76,9 +76,29 @@ Task<Status> LocalTarget::Withdraw(StripeName name) {
   co_return co_await index_->Withdraw(name);
 }
 
-void LocalTarget::Touch(StripeId stripe, UnixMillis expires_at) {
-  const StripeUse use{.expires_at = expires_at, .last_access = NowSeconds(), .keep_until = 0};
-  index_->Touch(stripe, use);
+void LocalTarget::Touch(StripeId stripe, const StripeUse& use) { index_->Touch(stripe, use); }
+
+Task<Status> LocalTarget::SaveUse(StripeId stripe) {
+  const Counted counted(in_flight_);
+  changed_ = true;
+  co_return co_await index_->SaveUse(stripe);
+}
+
+Task<Result<StripeName>> LocalTarget::NameOf(StripeId stripe) {
+  const Counted counted(in_flight_);
+  co_return co_await index_->NameOf(stripe);
+}
+
+Task<Result<std::vector<TargetPort::Filed>>> LocalTarget::ListFiled(std::optional<StripeId> after,
+                                                                    size_t limit) {
+  std::vector<Filed> filed;
+  const auto take = [&](StripeId stripe, const StripeState& state) {
+    if (filed.size() >= limit) return false;
+    filed.push_back({stripe, state});
+    return true;
+  };
+  index_->states().ForEachAfter(after, take);
+  co_return std::move(filed);
 }
 
 Task<Status> LocalTarget::SaveSpace(SpaceRecord record) {

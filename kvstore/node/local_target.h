@@ -39,7 +39,13 @@ class LocalTarget final : public TargetPort {
   Task<Result<std::vector<IndexedStripe>>> LookUp(NamespaceId space, RunId run) override;
   Task<Status> Withdraw(StripeName name) override;
   bool MayHaveFiled(StripeId stripe) const override { return index_->Has(stripe); }
-  void Touch(StripeId stripe, UnixMillis expires_at) override;
+  void Touch(StripeId stripe, const StripeUse& use) override;
+  Task<Status> SaveUse(StripeId stripe) override;
+  std::optional<StripeState> StateOf(StripeId stripe) const override {
+    return index_->Find(stripe);
+  }
+  Task<Result<StripeName>> NameOf(StripeId stripe) override;
+  Task<Result<std::vector<Filed>>> ListFiled(std::optional<StripeId> after, size_t limit) override;
   Task<Status> SaveSpace(SpaceRecord record) override;
   Task<Result<std::vector<SpaceRecord>>> ListSpaces() override;
 

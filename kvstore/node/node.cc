@@ -43,6 +43,7 @@ Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions opti
   StripedStoreOptions store_options = options.store;
   store_options.shard_size_max =
       AlignDown(segment_size_min - std::min(segment_size_min, kRecordOverheadMax), kSectorSize);
+  store_options.kept_bytes_max = capacity / 100 * options.kept_percent_max;
   store_options.leases.bytes_max = capacity / 100 * options.leased_percent_max;
   node->set_ = std::make_unique<TargetSet>(parts.clock, std::move(ports));
   const Reclaimer::Parts reclaimer_parts{
@@ -113,11 +114,13 @@ Task<Status> Node::OpenTargets() {
     auto target = co_await opened;
     if (target.ok()) {
       targets_.push_back(std::move(target).value());
+      places_.push_back({.target = targets_.back().get()});
       continue;
     }
     if (!IsFatal(failure)) failure = target.status();
     if (IsFatal(target.status())) continue;
     parts_.log.Error("target " + std::to_string(i) + " is left out: " + target.status().ToString());
+    places_.push_back({.target = nullptr, .why_lost = target.status()});
   }
   if (!IsFatal(failure) && !targets_.empty()) co_return Status();
   for (const auto& target : targets_) (void)co_await target->log().Stop();
@@ -233,6 +236,7 @@ Task<void> Node::Maintain() {
     co_await reclaimer_->RunIfLow();
     co_await reclaimer_->PurgeExpired();
     window_->Purge();
+    co_await store_->KeepHouse();
     const Instant now = parts_.clock.Now();
     if (now >= checkpoint_at) {
       co_await Checkpoint();
@@ -282,8 +286,8 @@ void Node::RepairIfDue() {
 }
 
 StoreStats Node::stats() const {
-  StoreStats stats = store_->stats();
-  stats.memory_bytes = store_->memory_bytes() + window_->memory_bytes();
+  StoreStats stats = store_->FullStats();
+  stats.memory_bytes += window_->memory_bytes();
   for (const auto& target : targets_) {
     const SegmentLogStats log = target->log().stats();
     stats.bytes_appended += log.bytes_appended;

@@ -23,6 +23,8 @@ struct NodeOptions {
   uint64_t window_bytes = 64 * kMiB;  // Of blocks that live in memory only (Medium::kMemory).
   // Of the capacity: what leases may protect from eviction at once. Beyond it lookups give none.
   uint32_t leased_percent_max = 25;
+  // Of the capacity: what stripes under a keep_until may occupy. Beyond it promises are refused.
+  uint32_t kept_percent_max = 50;
   // A kCached put older than this survives a power cut.
   Nanos checkpoint_interval = Seconds(5);
   Nanos maintenance_interval = Millis(250);
@@ -67,6 +69,13 @@ class Node {
   // Counters, with those of the targets.
   StoreStats stats() const;
   const LocalTargets& targets() const { return targets_; }
+  // Of the media source, in its order: also those that are left out, and why.
+  struct Place {
+    LocalTarget* target = nullptr;  // Null: left out.
+    Status why_lost = Status();
+  };
+  const std::vector<Place>& places() const { return places_; }
+  UnixMillis UnixNow() const { return parts_.clock.UnixNow(); }
   Reclaimer& reclaimer() { return *reclaimer_; }
   // Passes are started, stopped and watched there.
   Scrubber& scrubber() { return *scrubber_; }
@@ -97,6 +106,7 @@ class Node {
   NodeParts parts_;
   const NodeOptions options_;
   LocalTargets targets_;
+  std::vector<Place> places_;
   std::unique_ptr<Reclaimer> reclaimer_;
   std::unique_ptr<TargetSet> set_;
   std::unique_ptr<StripedStore> store_;

@@ -43,6 +43,7 @@ class Runner:
 
     def store(self):
         show(self.run("store", [self.build / "tests/bench/store_bench", *self.quick]))
+        self.run("load estimates", [self.build / "tests/bench/load_estimate_bench", *self.quick])
         show(self.run("store, served", [self.build / "tests/bench/serve_bench", *self.quick]))
 
     def index(self):

@@ -1,7 +1,8 @@
-// A target in memory whose shards can be damaged, with a clock and workers to go with it.
+// A target in memory whose shards can be damaged.
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -9,49 +10,12 @@
 
 #include "kvstore/base/checksum.h"
 #include "kvstore/client/target_port.h"
-#include "kvstore/io/clock.h"
-#include "kvstore/io/workers.h"
+#include "tests/unit/kvstore/client/fake_seams.h"
 
 namespace cairn::kv {
 
-class FakeClock final : public Clock {
- public:
-  Instant Now() const override { return {unix_.value * 1'000'000}; }
-  UnixMillis UnixNow() const override { return unix_; }
-  Task<void> SleepUntil(Instant, Event*) override { co_return; }
-  void Advance(int64_t millis) { unix_.value += millis; }
-
- private:
-  UnixMillis unix_{1'700'000'000'000};
-};
-
-class InlineWorkers final : public Workers {
- public:
-  Task<void> Run(std::function<void()> call) override {
-    call();
-    co_return;
-  }
-};
-
-// Counts the index reads of all targets that share it, which then take a few turns of the loop.
-struct LookupGauge {
-  explicit LookupGauge(Loop& shared_loop) : loop(shared_loop) {}
-  struct Turn {
-    Loop& loop;
-    bool await_ready() const { return false; }
-    void await_suspend(std::coroutine_handle<> waiter) { loop.Wake(waiter); }
-    void await_resume() const {}
-  };
-  Turn TakeTurn() { return Turn{loop}; }
-
-  Loop& loop;
-  std::set<RunId> runs;  // Asked for.
-  int in_flight = 0;
-  int peak = 0;
-};
-
 // Answers at once unless `hold` is set (then appends wait for the event) or `hold_reads`.
-class FakeTarget final : public TargetPort {
+class FakeTarget final : public TargetPort, public FakeSpaces {
  public:
   explicit FakeTarget(uint64_t id) : id_{id} {}
 
@@ -116,6 +80,7 @@ class FakeTarget final : public TargetPort {
   Task<Status> Publish(IndexedStripe stripe, Durability durability) override {
     if (down) co_return Status(Code::kUnavailable, "down");
     if (durability == Durability::kPowerCut) ++durable_publications;
+    used_at[stripe.manifest.stripe] = now_seconds == nullptr ? 0 : now_seconds();
     filed.insert_or_assign(stripe.manifest.stripe, std::move(stripe));
     co_return Status();
   }
@@ -139,22 +104,58 @@ class FakeTarget final : public TargetPort {
     co_return Status();
   }
   bool MayHaveFiled(StripeId stripe) const override { return filed.contains(stripe); }
-  void Touch(StripeId stripe, UnixMillis expires_at) override {
+  void Touch(StripeId stripe, const StripeUse& use) override {
     const auto found = filed.find(stripe);
-    if (found != filed.end())
-      found->second.expires_at = std::max(found->second.expires_at, expires_at);
+    if (found == filed.end()) return;
+    found->second.expires_at = std::max(found->second.expires_at, use.expires_at);
+    found->second.keep_until = std::max(found->second.keep_until, use.keep_until);
+    used_at[stripe] = std::max(used_at[stripe], use.last_access);
+  }
+  Task<Status> SaveUse(StripeId) override {
+    co_return down ? Status(Code::kUnavailable, "down") : Status();
+  }
+  std::optional<StripeState> StateOf(StripeId stripe) const override {
+    const auto found = filed.find(stripe);
+    if (found == filed.end()) return std::nullopt;
+    const Manifest& manifest = found->second.manifest;
+    StripeState state;
+    state.space = manifest.space;
+    state.expires_at = found->second.expires_at;
+    const auto use = used_at.find(stripe);
+    state.last_access = use == used_at.end() ? 0 : use->second;
+    state.keep_until = found->second.keep_until;
+    state.position = found->second.position;
+    state.ttl_seconds = manifest.retention.ttl_seconds;
+    for (const ManifestBlock& block : manifest.blocks) {
+      state.payload_bytes += static_cast<uint32_t>(AlignUp(block.size, kSectorSize));
+    }
+    state.kind = manifest.retention.kind;
+    return state;
+  }
+  Task<Result<StripeName>> NameOf(StripeId stripe) override {
+    const auto found = filed.find(stripe);
+    if (found == filed.end()) co_return Status(Code::kNotFound);
+    const Manifest& manifest = found->second.manifest;
+    co_return StripeName{manifest.space, manifest.run, stripe};
+  }
+  Task<Result<std::vector<Filed>>> ListFiled(std::optional<StripeId> after,
+                                             size_t limit) override {
+    std::vector<Filed> list;
+    for (auto at = after ? filed.upper_bound(*after) : filed.begin();
+         at != filed.end() && list.size() < limit; ++at) {
+      list.push_back({at->first, *StateOf(at->first)});
+    }
+    co_return list;
   }
 
   Task<Status> SaveSpace(SpaceRecord record) override {
     if (down) co_return Status(Code::kUnavailable, "down");
-    spaces.insert_or_assign(record.name, record);
+    Save(record);
     co_return Status();
   }
   Task<Result<std::vector<SpaceRecord>>> ListSpaces() override {
     if (down) co_return Status(Code::kUnavailable, "down");
-    std::vector<SpaceRecord> list;
-    for (const auto& [name, record] : spaces) list.push_back(record);
-    co_return list;
+    co_return List();
   }
 
   uint64_t used() const {
@@ -178,10 +179,11 @@ class FakeTarget final : public TargetPort {
   };
   std::map<StripeId, Shard> shards;
   std::map<StripeId, IndexedStripe> filed;
-  std::map<std::string, SpaceRecord> spaces;
+  std::map<StripeId, uint32_t> used_at;  // When last, in seconds.
   uint64_t capacity = 1 * kGiB;
   bool down = false;
   Event* hold = nullptr;
+  std::function<uint32_t()> now_seconds = nullptr;  // For the time of last use.
   Event* hold_reads = nullptr;  // Then reads wait for it.
   LookupGauge* lookup_gauge = nullptr;
   int appends = 0, reads = 0, verified_reads = 0, syncs = 0, index_reads = 0;

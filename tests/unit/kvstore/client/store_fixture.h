@@ -42,6 +42,9 @@ class Store {
     std::vector<TargetPort*> ports;
     for (size_t i = 0; i < targets; ++i) {
       targets_.push_back(std::make_unique<FakeTarget>(i + 1));
+      targets_.back()->now_seconds = [this] {
+        return static_cast<uint32_t>(clock_.UnixNow().value / 1000);
+      };
       ports.push_back(targets_.back().get());
     }
     set_ = std::make_unique<TargetSet>(clock_, ports);

@@ -266,6 +266,72 @@ TEST(IndexCodec, RecordsComeBackEqual) {
                           .retention = RetentionKind::kFixed,
                           .ttl_seconds = 9};
   EXPECT_EQ(DecodeSpace(EncodeSpace(space)).value(), space);
+  SpaceRecord guarded = space;
+  guarded.in_memory = true;
+  guarded.quota_bytes = uint64_t{1} << 40;
+  guarded.created_at = {12345};
+  guarded.token.emplace();
+  guarded.token->salt[3] = 7;
+  guarded.token->digest[31] = 9;
+  EXPECT_EQ(DecodeSpace(EncodeSpace(guarded)).value(), guarded);
+}
+
+TEST(IndexReplica, ATombstoneTakesThePlaceOfItsNamespaceOnly) {
+  Replica replica;
+  SpaceRecord space;
+  space.id = NamespaceId{{1, 2}};
+  space.name = "n";
+  EXPECT_THAT(replica.clock().Await(replica->SaveSpace(space)), IsOk());
+  SpaceRecord tombstone = space;
+  tombstone.deleted_at = {5};
+  EXPECT_THAT(replica.clock().Await(replica->SaveSpace(tombstone)), IsOk());
+  EXPECT_EQ(replica.clock().Await(replica->ListSpaces()).value(),
+            std::vector<SpaceRecord>{tombstone});
+  space.id = NamespaceId{{1, 3}};  // The name is used again.
+  EXPECT_THAT(replica.clock().Await(replica->SaveSpace(space)), IsOk());
+  EXPECT_THAT(replica.clock().Await(replica->SaveSpace(tombstone)), IsOk());
+  replica.Crash(CrashMode::kPowerCut);
+  EXPECT_EQ(replica.clock().Await(replica->ListSpaces()).value(),
+            (std::vector<SpaceRecord>{space, tombstone}));
+}
+
+TEST(IndexReplica, ListsTheManifestsOfOneNamespaceInPieces) {
+  Replica replica;
+  for (uint64_t i = 0; i < 5; ++i) EXPECT_THAT(replica.Publish(StripeOf(5 - i, i)), IsOk());
+  IndexedStripe other = StripeOf(1, 9);
+  other.manifest.space = NamespaceId{{1, 2}};
+  EXPECT_THAT(replica.Publish(other), IsOk());
+  std::vector<uint64_t> runs;
+  std::string after;
+  do {
+    const auto page =
+        replica.clock().Await(replica->ListManifests(NamespaceId{{1, 1}}, after, 2)).value();
+    EXPECT_LE(page.manifests.size(), 2u);
+    for (const auto& [key, manifest] : page.manifests) runs.push_back(manifest.run.low);
+    after = page.next;
+  } while (!after.empty());
+  EXPECT_EQ(runs, (std::vector<uint64_t>{1, 2, 3, 4, 5}));
+}
+
+// As version 1 wrote it: byte for byte what docs/formats/index.md said of it.
+TEST(IndexCodec, NamespacesOfVersion1AreRead) {
+  std::string bytes("\x01", 1);
+  bytes.append("\0\0\0\0\0\0\0\x01", 8).append("\0\0\0\0\0\0\0\x02", 8);
+  bytes.append("\x02\0\0\0", 4).append("ab").append("\x01\0\0\0", 4).append("f");
+  bytes.append("\x0a\x02", 2).append("\x40\0\0\0", 4).append("\x01", 1);
+  bytes.append("\x09\0\0\0", 4);
+  const uint64_t checksum = Checksum(AsBytes(bytes));
+  for (int shift = 0; shift < 64; shift += 8) bytes.push_back(static_cast<char>(checksum >> shift));
+  const SpaceRecord space{.id = NamespaceId{{1, 2}},
+                          .name = "ab",
+                          .fingerprint = "f",
+                          .data_shards = 10,
+                          .parity_shards = 2,
+                          .run_blocks = 64,
+                          .retention = RetentionKind::kRefreshed,
+                          .ttl_seconds = 9};
+  ASSERT_THAT(DecodeSpace(bytes), IsOk());
+  EXPECT_EQ(DecodeSpace(bytes).value(), space);
 }
 
 template <typename Decode>

@@ -1,0 +1,75 @@
+// A clock and workers for targets in memory, and a gauge of what they are asked.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kvstore/index/index_codec.h"
+#include "kvstore/io/clock.h"
+#include "kvstore/io/workers.h"
+#include "kvstore/types/ids.h"
+
+namespace cairn::kv {
+
+class FakeClock final : public Clock {
+ public:
+  Instant Now() const override { return {unix_.value * 1'000'000}; }
+  UnixMillis UnixNow() const override { return unix_; }
+  Task<void> SleepUntil(Instant, Event*) override { co_return; }
+  void Advance(int64_t millis) { unix_.value += millis; }
+
+ private:
+  UnixMillis unix_{1'700'000'000'000};
+};
+
+class InlineWorkers final : public Workers {
+ public:
+  Task<void> Run(std::function<void()> call) override {
+    call();
+    co_return;
+  }
+};
+
+// Counts the index reads of all targets that share it, which then take a few turns of the loop.
+struct LookupGauge {
+  explicit LookupGauge(Loop& shared_loop) : loop(shared_loop) {}
+  struct Turn {
+    Loop& loop;
+    bool await_ready() const { return false; }
+    void await_suspend(std::coroutine_handle<> waiter) { loop.Wake(waiter); }
+    void await_resume() const {}
+  };
+  Turn TakeTurn() { return Turn{loop}; }
+
+  Loop& loop;
+  std::set<RunId> runs;  // Asked for.
+  int in_flight = 0;
+  int peak = 0;
+};
+
+// The namespaces that a target lists.
+struct FakeSpaces {
+  void Save(const SpaceRecord& record) {
+    if (record.deleted_at.value == 0) {
+      spaces.insert_or_assign(record.name, record);
+      return;
+    }
+    const auto living = spaces.find(record.name);
+    if (living != spaces.end() && living->second.id == record.id) spaces.erase(living);
+    tombstones.insert_or_assign(record.id, record);
+  }
+  std::vector<SpaceRecord> List() const {
+    std::vector<SpaceRecord> list;
+    for (const auto& [name, record] : spaces) list.push_back(record);
+    for (const auto& [id, record] : tombstones) list.push_back(record);
+    return list;
+  }
+
+  std::map<std::string, SpaceRecord> spaces;
+  std::map<NamespaceId, SpaceRecord> tombstones;
+};
+
+}  // namespace cairn::kv
