@@ -291,6 +291,19 @@ void AddUpkeep(std::vector<ConfigField>& fields) {
                             [](C& c) -> auto& { return c.node.node.orphan_age; }));
 }
 
+void AddRepair(std::vector<ConfigField>& fields) {
+  fields.push_back(Flag("repair.automatic",
+                        "Restore what stripes lost with their targets without being asked: soon "
+                        "after the start, then at every interval.",
+                        [](C& c) -> auto& { return c.node.node.repair.automatic; }));
+  fields.push_back(Duration("repair.interval", Seconds(1), Seconds(30 * 86'400),
+                            "Between two automatic passes.",
+                            [](C& c) -> auto& { return c.node.node.repair.interval; }));
+  fields.push_back(Number("repair.bytes_per_second", FieldKind::kBytes, 0, kTebi,
+                          "Of automatic passes, read and written; 0: no limit.",
+                          [](C& c) -> auto& { return c.node.node.repair.bytes_per_second; }));
+}
+
 void AddIo(std::vector<ConfigField>& fields) {
   fields.push_back(Choice("io.engine", {"auto", "io_uring", "epoll"},
                           "auto: io_uring, and epoll with threads where a container forbids it.",
@@ -332,12 +345,13 @@ std::vector<ConfigField> MakeFields() {
   AddMemory(fields);
   AddSessions(fields);
   AddUpkeep(fields);
+  AddRepair(fields);
   AddIo(fields);
   AddLog(fields);
   return fields;
 }
 
-constexpr std::array<ConfigSection, 9> kSections = {{
+constexpr std::array<ConfigSection, 10> kSections = {{
     {"store", "Where the blocks are."},
     {"listen", "Who may come in, and where."},
     {"memory", "All memory that the store takes for itself; callers' own is not in it."},
@@ -345,6 +359,7 @@ constexpr std::array<ConfigSection, 9> kSections = {{
     {"leases", "Promises not to evict what a lookup has found."},
     {"reclaim", "How space comes back from what is old."},
     {"upkeep", "What happens in the background, how often."},
+    {"repair", "What is restored when targets are lost."},
     {"io", "Threads, and how the kernel is asked."},
     {"log", "What is said about all this."},
 }};

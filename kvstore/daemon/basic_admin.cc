@@ -79,11 +79,21 @@ Task<Result<BlockPage>> BasicAdmin::ListBlocks(NamespaceId, std::string, uint32_
 Task<Result<BlockDetails>> BasicAdmin::Inspect(NamespaceId, std::vector<BlockId>, uint32_t, bool) {
   co_return NotYet("inspect blocks");
 }
-Task<Status> BasicAdmin::StartScrub(uint64_t) { co_return NotYet("scrub"); }
-Task<Status> BasicAdmin::StopScrub() { co_return Status(); }
-Task<Result<MaintenanceStatus>> BasicAdmin::ScrubStatus() { co_return MaintenanceStatus(); }
-Task<Status> BasicAdmin::StartRepair(uint64_t) { co_return NotYet("repair"); }
-Task<Status> BasicAdmin::StopRepair() { co_return Status(); }
-Task<Result<MaintenanceStatus>> BasicAdmin::RepairStatus() { co_return MaintenanceStatus(); }
+Task<Status> BasicAdmin::StartScrub(uint64_t bytes_per_second) {
+  co_return node_.scrubber().Start(bytes_per_second);
+}
+Task<Status> BasicAdmin::StopScrub() {
+  co_await node_.scrubber().Stop();
+  co_return Status();
+}
+Task<Result<MaintenanceStatus>> BasicAdmin::ScrubStatus() { co_return node_.scrubber().status(); }
+Task<Status> BasicAdmin::StartRepair(uint64_t bytes_per_second) {
+  co_return node_.repairer().Start(bytes_per_second);
+}
+Task<Status> BasicAdmin::StopRepair() {
+  co_await node_.repairer().Stop();
+  co_return Status();
+}
+Task<Result<MaintenanceStatus>> BasicAdmin::RepairStatus() { co_return node_.repairer().status(); }
 
 }  // namespace cairn::kv

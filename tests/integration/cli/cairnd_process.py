@@ -12,7 +12,7 @@ import threading
 import unittest
 
 CAIRND, CAIRN, SOURCE = (pathlib.Path(argument) for argument in sys.argv[1:4])
-SMALL = ["--target-size", "64 MiB"]
+SMALL = ["--target-size", "64 MiB", "--repair-automatic", "false"]
 
 
 class Cairnd:

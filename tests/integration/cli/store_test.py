@@ -158,10 +158,12 @@ class Operators(Store):
         self.assertIn(b"target-07", self.ok("targets").stdout)
 
     def test_scrub_and_repair(self):
+        self.ok("put", self.space, "k", stdin=content(3, 1 << 20))
         for verb in ("scrub", "repair"):
-            # What the store cannot do it says; the verbs themselves are here.
-            self.expect(self.cairn(verb, "start", "--wait"), 1, "yet")
-            self.assertFalse(self.json(verb, "status")["running"])
+            done = json.loads(self.ok(verb, "start", "--wait", "--json").stdout)
+            self.assertFalse(done["running"])
+            self.assertEqual(done["shards_failed"], 0)
+            self.assertGreaterEqual(self.json(verb, "status")["passes"], 1)
             self.assertIn(b"is not running", self.ok(verb, "status").stdout)
             self.ok(verb, "stop")
             self.expect(self.cairn(verb, "start", "--rate", "12"), 2, "'64 MiB'")
@@ -242,6 +244,7 @@ class TargetLoss(Folder):
             self.assertEqual(self.expect(daemon.cairn("get", "n", "k"), 0).stdout, data)
             status = json.loads(self.expect(daemon.cairn("status", "--json"), 0).stdout)
             self.assertEqual(status["stats"]["degraded_reads"], 1)
+            self.expect(daemon.cairn("repair", "start", "--wait"), 0)
             self.assertEqual(daemon.stop(), 0)
 
 
