@@ -17,6 +17,7 @@ struct StoreStats {
   uint64_t puts = 0;         // Blocks asked to be stored.
   uint64_t puts_stored = 0;  // Blocks stored by this store's own writes.
   uint64_t puts_failed = 0;
+  uint64_t puts_declined = 0;  // Blocks that the admission policy did not let in.
   uint64_t stripes_written = 0;
   uint64_t stripes_degraded = 0;  // Of these, with fewer shards than they should have.
   uint64_t bytes_put = 0;         // Of blocks stored.
@@ -76,6 +77,7 @@ constexpr void VisitStats(Stats& stats, Visit&& visit) {
   visit("puts", kCounter, stats.puts, "Blocks asked to be stored.");
   visit("puts_stored", kCounter, stats.puts_stored, "Blocks stored.");
   visit("puts_failed", kCounter, stats.puts_failed, "Blocks that could not be stored.");
+  visit("puts_declined", kCounter, stats.puts_declined, "Blocks not admitted by policy.");
   visit("stripes_written", kCounter, stats.stripes_written, "Stripes written.");
   visit("stripes_degraded", kCounter, stats.stripes_degraded, "Written with fewer shards.");
   visit("bytes_put", kCounter, stats.bytes_put, "Bytes of blocks stored.");

@@ -7,12 +7,23 @@
 #include "kvstore/types/limits.h"
 
 namespace cairn::kv {
+namespace {
+
+constexpr uint64_t kShardsPerSegmentMin = 8;
+
+}  // namespace
 
 uint8_t WidthOf(uint64_t payload, uint8_t data_shards_max, uint64_t shard_size_max) {
   const uint64_t wanted = std::clamp<uint64_t>(payload / kShardPayloadMin, 1, data_shards_max);
   const uint64_t needed = DivCeil(payload, AlignDown(shard_size_max, kSectorSize));
   const uint64_t width = std::max(wanted, needed);
   return width > data_shards_max ? 0 : static_cast<uint8_t>(width);
+}
+
+uint64_t PreferredPayload(uint64_t shard_size_max, uint8_t data_shards) {
+  const uint64_t shard = std::max(AlignDown(shard_size_max / kShardsPerSegmentMin, kSectorSize),
+                                  kShardPayloadMin);
+  return shard * data_shards;
 }
 
 StripeLayout LayOut(std::span<const uint32_t> sizes, uint8_t data_shards_max,

@@ -61,7 +61,7 @@ Task<std::vector<Status>> StripedStore::Put(ChainPut put) {
   co_await MakeDurable(state);
   put_bytes_in_flight_ -= bytes;
   for (const Status& outcome : state.outcomes) {
-    if (!outcome.ok()) ++stats_.puts_failed;
+    if (!outcome.ok() && outcome.code() != Code::kNotFound) ++stats_.puts_failed;
   }
   co_return std::move(state.outcomes);
 }
@@ -152,7 +152,8 @@ bool StripedStore::IsWhole(const Manifest& manifest) const {
 
 Task<void> StripedStore::WriteMissing(PutState& state) {
   const uint64_t payload_max =
-      writer_.PayloadMax(state.space.data_shards, state.space.parity_shards);
+      std::min(writer_.PayloadMax(state.space.data_shards, state.space.parity_shards),
+               PreferredPayload(options_.shard_size_max, state.space.data_shards));
   std::vector<std::vector<size_t>> groups;  // One stripe each; of one run, in order.
   uint64_t payload = 0;
   size_t run = SIZE_MAX;
@@ -199,6 +200,11 @@ Task<Status> StripedStore::WriteGroup(PutState& state, const std::vector<size_t>
                                          " bytes is larger than the store's segments allow (" +
                                          std::to_string(payload_max) + ")");
   }
+  // What is promised to be kept is let in whatever the policy.
+  if (state.put.keep_until == UnixMillis{} && !IsAdmitted(order, bytes)) {
+    stats_.puts_declined += group.size();
+    co_return Status(Code::kNotFound, "not admitted by the store's policy");
+  }
   Status outcome = co_await WriteWithin(state.space, std::move(order));
   if (outcome.ok()) {
     stats_.bytes_put += bytes;
@@ -222,6 +228,13 @@ Task<Status> StripedStore::WriteWithin(SpaceRecord space, StripeOrder order) {
   }
   if (keeps) ledger_.Unkeep(space.id, payload, limits);
   co_return outcome;
+}
+
+bool StripedStore::IsAdmitted(const StripeOrder& order, uint64_t bytes) {
+  const uint64_t width =
+      std::max<uint8_t>(1, WidthOf(bytes, order.data_shards, options_.shard_size_max));
+  const uint64_t raw = bytes / width * (width + order.parity_shards);
+  return admission_.Admit(order.space, order.blocks.front().id, raw, parts_.clock.Now());
 }
 
 void StripedStore::Finish(PutState& state, size_t at, const Status& outcome) {

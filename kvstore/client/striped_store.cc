@@ -37,6 +37,7 @@ StripedStore::StripedStore(StripedStoreParts parts, StripedStoreOptions options)
                .keeper = parts.keeper,
                .stats = stats_},
               options.write_buffer_bytes, options.shard_size_max),
+      admission_(options.admission, options.capacity_bytes, parts.clock.Now()),
       reader_(parts.loop, parts.clock, parts.targets, stats_, options.reader, options.cache) {
   index_.set_on_removed([this](StripeId stripe) { reader_.Forget(stripe); });
 }
@@ -233,7 +234,7 @@ StoreStats StripedStore::FullStats() {
 
 uint64_t StripedStore::memory_bytes() const {
   return index_.memory_bytes() + writer_.memory_bytes() + reader_.memory_bytes() +
-         leases_.memory_bytes();
+         leases_.memory_bytes() + admission_.memory_bytes();
 }
 
 }  // namespace cairn::kv

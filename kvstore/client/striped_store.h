@@ -9,6 +9,7 @@
 
 #include "kvstore/async/event.h"
 #include "kvstore/async/gate.h"
+#include "kvstore/client/admission.h"
 #include "kvstore/client/block_reader.h"
 #include "kvstore/client/block_store.h"
 #include "kvstore/client/index_client.h"
@@ -31,6 +32,8 @@ struct StripedStoreOptions {
   BlockCacheOptions cache;
   LeaseLimits leases;
   uint64_t kept_bytes_max = UINT64_MAX;  // What stripes under a keep_until may occupy.
+  AdmissionOptions admission;
+  uint64_t capacity_bytes = 0;  // Of all targets, raw: what a write budget is measured by.
 };
 
 struct StripedStoreParts {
@@ -120,6 +123,7 @@ class StripedStore final : public BlockStore, public SessionHost {
   Task<void> WriteMissing(PutState& state);
   Task<Status> WriteGroup(PutState& state, const std::vector<size_t>& group);
   Task<Status> WriteWithin(SpaceRecord space, StripeOrder order);
+  bool IsAdmitted(const StripeOrder& order, uint64_t bytes);
   void Finish(PutState& state, size_t at, const Status& outcome);
   Retention RetentionOf(const PutState& state) const;
   // Refreshes the blocks at these places of the chain as a hit does, and raises their keep_until
@@ -140,6 +144,7 @@ class StripedStore final : public BlockStore, public SessionHost {
   IndexClient index_;
   SpaceSweeper sweeper_;
   StripeWriter writer_;
+  Admission admission_;
   BlockReader reader_;
   std::map<PuttingKey, std::shared_ptr<Putting>> putting_;
   uint64_t put_bytes_in_flight_ = 0;

@@ -44,6 +44,7 @@ Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions opti
   store_options.shard_size_max =
       AlignDown(segment_size_min - std::min(segment_size_min, kRecordOverheadMax), kSectorSize);
   store_options.kept_bytes_max = capacity / 100 * options.kept_percent_max;
+  store_options.capacity_bytes = capacity;
   store_options.leases.bytes_max = capacity / 100 * options.leased_percent_max;
   node->set_ = std::make_unique<TargetSet>(parts.clock, std::move(ports));
   const Reclaimer::Parts reclaimer_parts{

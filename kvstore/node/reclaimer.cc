@@ -1,4 +1,4 @@
-// Carries out what reclaim_plan.h decides, target by target.
+// Carries out what the planner decides, target by target.
 #include "kvstore/node/reclaimer.h"
 
 #include <algorithm>
@@ -10,6 +10,13 @@ namespace {
 constexpr size_t kRemovalsAtOnce = 16;
 constexpr size_t kPurgeMax = 256;
 constexpr size_t kPurgeVisits = 1 << 16;
+// Steps between two pauses: entries of the shard table, and stripes looked up in the index.
+constexpr size_t kShardsPerStep = 8192;
+constexpr size_t kStatesPerStep = 512;
+constexpr Nanos kPauseTime = Micros(20);
+// In a target with more sealed segments than this the planner sees a sample of them.
+constexpr size_t kCandidatesMax = 256;
+constexpr size_t kViewsMax = 1 << 16;
 
 uint64_t FreeSegments(const LocalTarget& target) {
   const std::vector<SegmentInfo> segments = target.log().segments();
@@ -43,25 +50,24 @@ Task<Status> Reclaimer::MakeRoom(uint64_t /*bytes*/) {
 Task<void> Reclaimer::RunIfLow() {
   if (stopping_ || running_ != nullptr) co_return;
   bool low = false;
-  for (const auto& target : parts_.targets) low = low || SegmentsWanted(*target) > 0;
+  for (const auto& target : parts_.targets) low = low || FreeWanted(*target) > 0;
   if (low) (void)co_await ReclaimAll();
 }
 
-uint64_t Reclaimer::SegmentsWanted(const LocalTarget& target) const {
-  const uint64_t segments = target.log().segments().size();
-  const uint64_t low = std::max<uint64_t>(2, segments * options_.free_segments_min_percent / 100);
-  const uint64_t free = FreeSegments(target);
-  return free >= low ? 0 : low - free + 1;
+uint64_t Reclaimer::FreeWanted(const LocalTarget& target) const {
+  return SegmentsWanted(target.log().segments().size(), FreeSegments(target),
+                        options_.free_segments_min_percent);
 }
 
 // True when some target has more free segments than before, or none lacks any.
 Task<bool> Reclaimer::ReclaimAll() {
   running_ = std::make_shared<Event>(parts_.loop);
   const std::shared_ptr<Event> running = running_;
+  views_.clear();
   bool progress = false;
   bool lacking = false;
   for (const auto& target : parts_.targets) {
-    const uint64_t wanted = SegmentsWanted(*target);
+    const uint64_t wanted = FreeWanted(*target);
     if (wanted == 0 || stopping_) continue;
     const uint64_t before = FreeSegments(*target);
     co_await ReclaimTarget(*target, wanted);
@@ -75,41 +81,88 @@ Task<bool> Reclaimer::ReclaimAll() {
 }
 
 Task<void> Reclaimer::ReclaimTarget(LocalTarget& target, uint64_t segments_wanted) {
-  const std::vector<SegmentView> views = ViewOf(target);
-  if (views.empty()) co_return;
+  std::vector<Candidate> candidates = Candidates(target);
+  if (candidates.empty()) co_return;
+  co_await CollectShards(target, candidates);
+  std::vector<SegmentView> views;
   uint64_t largest = 0;
-  for (const SegmentView& view : views) largest = std::max(largest, view.used_bytes);
+  for (Candidate& candidate : candidates) {
+    largest = std::max(largest, candidate.segment.used_bytes);
+    views.push_back(std::move(candidate.view));
+  }
   const SegmentLogStats stats = target.log().stats();
-  const uint64_t put = stats.bytes_appended - stats.bytes_moved;
-  const uint64_t budget = put / 100 * options_.move_percent_max;
-  const ReclaimLimits limits{
-      .bytes_wanted = segments_wanted * largest,
-      .move_bytes_max = budget > stats.bytes_moved ? budget - stats.bytes_moved : 0};
-  std::vector<SegmentReclaim> plan = PlanReclaim(views, limits);
+  const ReclaimNeed need{
+      .segments_wanted = segments_wanted,
+      .move_bytes_max = MoveBudget(stats.bytes_appended - stats.bytes_moved, stats.bytes_moved,
+                                   largest, options_.move_percent_max),
+      .now_seconds = static_cast<uint32_t>(parts_.clock.UnixNow().value / 1000)};
+  std::vector<SegmentReclaim> plan = planners_[target.id()].Plan(views, need);
   for (SegmentReclaim& reclaim : plan) {
     if (stopping_) co_return;
-    co_await Execute(target, std::move(reclaim));
+    const Candidate& candidate = candidates[reclaim.segment];
+    co_await Execute(target, candidate, std::move(reclaim));
   }
 }
 
-std::vector<SegmentView> Reclaimer::ViewOf(LocalTarget& target) const {
-  std::vector<SegmentView> views;
+// All sealed segments; or, where these are many, the ones that look empty and a sample of the rest
+// that is another one in each round.
+std::vector<Reclaimer::Candidate> Reclaimer::Candidates(const LocalTarget& target) {
+  std::vector<Candidate> sealed;
   for (const SegmentInfo& segment : target.log().segments()) {
-    if (segment.state != SegmentInfo::State::kSealed) continue;
-    SegmentView view{.id = segment.id,
-                     .used_bytes = segment.used_bytes,
-                     .live_bytes = segment.live_bytes,
-                     .shards = {}};
-    for (const StripeId& stripe : target.log().StripesIn(segment.id)) {
-      view.shards.push_back(ViewOf(stripe));
-    }
-    views.push_back(std::move(view));
+    if (segment.state == SegmentInfo::State::kSealed) sealed.push_back({.segment = segment});
   }
-  return views;
+  if (sealed.size() <= kCandidatesMax) return sealed;
+  std::vector<Candidate> chosen;
+  const UnixMillis now = parts_.clock.UnixNow();
+  for (const Candidate& candidate : sealed) {
+    const SegmentInfo& segment = candidate.segment;
+    const bool empty = segment.live_bytes == 0 || now >= segment.expires_at;
+    if (empty && chosen.size() < kCandidatesMax / 2) chosen.push_back(candidate);
+  }
+  const size_t stride = sealed.size() / (kCandidatesMax / 2);
+  for (size_t i = rounds_++ % stride; i < sealed.size(); i += stride) {
+    const auto same = [&](const Candidate& other) {
+      return other.segment.id == sealed[i].segment.id;
+    };
+    if (std::none_of(chosen.begin(), chosen.end(), same)) chosen.push_back(sealed[i]);
+  }
+  return chosen;
+}
+
+Task<void> Reclaimer::CollectShards(const LocalTarget& target,
+                                    std::vector<Candidate>& candidates) {
+  std::vector<Candidate*> by_segment(target.log().segments().size(), nullptr);
+  for (Candidate& candidate : candidates) {
+    candidate.view.used_bytes = candidate.segment.used_bytes;
+    by_segment[candidate.segment.id.value] = &candidate;
+  }
+  const std::function<void(const SegmentLog::HeldShard&)> visit =
+      [&](const SegmentLog::HeldShard& shard) {
+        Candidate* candidate = by_segment[shard.segment.value];
+        if (candidate == nullptr) return;
+        candidate->stripes.push_back(shard.stripe);
+        candidate->view.shards.push_back({.bytes = shard.record_bytes});
+      };
+  std::optional<StripeId> after;
+  while (!stopping_) {
+    after = target.log().VisitShards(after, kShardsPerStep, visit);
+    if (!after) break;
+    co_await Pause();
+  }
+  size_t looked_up = 0;
+  for (Candidate& candidate : candidates) {
+    for (size_t i = 0; i < candidate.stripes.size(); ++i) {
+      ShardView& shard = candidate.view.shards[i];
+      const uint64_t bytes = shard.bytes;
+      shard = RecentViewOf(candidate.stripes[i]);
+      shard.bytes = bytes;
+      if (++looked_up % kStatesPerStep == 0) co_await Pause();
+    }
+  }
 }
 
 ShardView Reclaimer::ViewOf(StripeId stripe) const {
-  ShardView view{.stripe = stripe, .fate = ShardView::Fate::kDead};
+  ShardView view{.fate = ShardView::Fate::kDead};
   const std::optional<StripeState> state = FindState(parts_.targets, stripe);
   if (writer_->IsInFlight(stripe)) {
     view.fate = ShardView::Fate::kPinned;
@@ -117,26 +170,42 @@ ShardView Reclaimer::ViewOf(StripeId stripe) const {
     const bool expired = parts_.clock.UnixNow() >= state->expires_at;
     view.fate = expired ? ShardView::Fate::kExpired : ShardView::Fate::kLive;
     if (!expired && index_->IsHeld(stripe)) view.fate = ShardView::Fate::kHeld;
+    view.hit = state->hit;
     view.last_access = state->last_access;
     view.position = state->position;
   }
   return view;
 }
 
-Task<void> Reclaimer::Execute(LocalTarget& target, SegmentReclaim reclaim) {
-  for (const StripeId& stripe : reclaim.move) {
-    const Status moved = co_await target.log().Move(stripe);
-    // Gone meanwhile is fine; without room for it, it goes.
-    if (!moved.ok() && moved.code() != Code::kNotFound) reclaim.evict.push_back(stripe);
-  }
-  co_await RemoveAll(std::move(reclaim.expired), MissReason::kExpired);
-  co_await RemoveAll(std::move(reclaim.evict), MissReason::kEvicted);
-  for (const StripeId& stripe : reclaim.dead) {
+ShardView Reclaimer::RecentViewOf(StripeId stripe) {
+  const auto found = views_.find(stripe);
+  if (found != views_.end()) return found->second;
+  if (views_.size() >= kViewsMax) views_.clear();
+  return views_.emplace(stripe, ViewOf(stripe)).first->second;
+}
+
+Task<void> Reclaimer::Execute(LocalTarget& target, const Candidate& candidate,
+                              SegmentReclaim reclaim) {
+  const auto ids = [&](const std::vector<uint32_t>& shards) {
+    std::vector<StripeId> stripes;
+    for (const uint32_t i : shards) stripes.push_back(candidate.stripes[i]);
+    return stripes;
+  };
+  // What came to be held since the plan was made.
+  std::erase_if(reclaim.evict, [&](uint32_t i) {
+    if (ViewOf(candidate.stripes[i]).fate != ShardView::Fate::kHeld) return false;
+    reclaim.move.push_back(i);
+    return true;
+  });
+  if (!co_await MoveAll(target, candidate, reclaim)) co_return;
+  co_await RemoveAll(ids(reclaim.expired), MissReason::kExpired);
+  co_await RemoveAll(ids(reclaim.evict), MissReason::kEvicted);
+  for (const uint32_t i : reclaim.dead) {
     // It may be put and published only by a writer that draws the same random id: it is garbage.
-    const Status dropped = co_await target.Drop(stripe);
+    const Status dropped = co_await target.Drop(candidate.stripes[i]);
     if (!dropped.ok()) parts_.log.Debug("garbage is not dropped: " + dropped.ToString());
   }
-  const Status freed = co_await target.log().Free(reclaim.segment);
+  const Status freed = co_await target.log().Free(candidate.segment.id);
   if (!freed.ok()) parts_.log.Debug(target.label() + ": not freed: " + freed.ToString());
 }
 
@@ -152,10 +221,30 @@ Task<Status> Reclaimer::RemoveOne(StripeId stripe, MissReason reason) {
   co_return name.status();
 }
 
+// False when something held could not be moved: then the segment stays.
+Task<bool> Reclaimer::MoveAll(LocalTarget& target, const Candidate& candidate,
+                              SegmentReclaim& reclaim) {
+  for (const uint32_t i : reclaim.move) {
+    const StripeId stripe = candidate.stripes[i];
+    const Status moved = co_await target.log().Move(stripe);
+    // Gone meanwhile is fine; without room for it, it goes.
+    if (moved.ok() || moved.code() == Code::kNotFound) continue;
+    if (ViewOf(stripe).fate == ShardView::Fate::kHeld) co_return false;
+    reclaim.evict.push_back(i);
+  }
+  co_return true;
+}
+
+Task<void> Reclaimer::Pause() {
+  const Instant wake_at = parts_.clock.Now() + kPauseTime;
+  co_await parts_.clock.SleepUntil(wake_at, nullptr);
+}
+
 Task<void> Reclaimer::RemoveAll(std::vector<StripeId> stripes, MissReason reason) {
   for (size_t begin = 0; begin < stripes.size(); begin += kRemovalsAtOnce) {
     std::vector<Task<Status>> removals;
     for (size_t i = begin; i < std::min(stripes.size(), begin + kRemovalsAtOnce); ++i) {
+      views_.erase(stripes[i]);
       removals.push_back(RemoveOne(stripes[i], reason));
     }
     // What is held stays: its segment is not freed this time. What a target kept is found out by

@@ -1,22 +1,26 @@
 // Keeps free segments on every target: expired stripes first, then the least recently used.
+// How it chooses is in kvstore/reclaim; this looks, in steps of bounded length, and carries it out.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
+#include <unordered_map>
 
 #include "kvstore/async/event.h"
 #include "kvstore/base/log.h"
 #include "kvstore/client/index_client.h"
 #include "kvstore/client/stripe_writer.h"
 #include "kvstore/node/index_view.h"
-#include "kvstore/node/reclaim_plan.h"
+#include "kvstore/reclaim/reclaim_plan.h"
 
 namespace cairn::kv {
 
 struct ReclaimerOptions {
-  uint32_t free_segments_min_percent = 10;  // The watermark, of each target. At least 2 segments.
-  uint32_t move_percent_max = 30;           // Bytes rewritten, of bytes put.
+  // The watermark, of each target. At least 2 segments: one for moves, one for puts.
+  uint32_t free_segments_min_percent = 1;
+  uint32_t move_percent_max = 30;  // Bytes rewritten, of bytes put.
 };
 
 // Loop thread only. One reclaim at a time; who asks meanwhile waits for it.
@@ -45,14 +49,27 @@ class Reclaimer final : public SpaceKeeper {
   void Stop() { stopping_ = true; }
 
  private:
-  uint64_t SegmentsWanted(const LocalTarget& target) const;
+  // A sealed segment that may be freed, with the shards in it.
+  struct Candidate {
+    SegmentInfo segment;
+    std::vector<StripeId> stripes = {};
+    SegmentView view = {};  // Of the same shards, in the same order.
+  };
+
+  uint64_t FreeWanted(const LocalTarget& target) const;
   Task<bool> ReclaimAll();
   Task<void> ReclaimTarget(LocalTarget& target, uint64_t segments_wanted);
-  std::vector<SegmentView> ViewOf(LocalTarget& target) const;
+  std::vector<Candidate> Candidates(const LocalTarget& target);
+  Task<void> CollectShards(const LocalTarget& target, std::vector<Candidate>& candidates);
   ShardView ViewOf(StripeId stripe) const;
-  Task<void> Execute(LocalTarget& target, SegmentReclaim reclaim);
   Task<Status> RemoveOne(StripeId stripe, MissReason reason);
+  // The same, as of an earlier target of this reclaim: most stripes are on all of them.
+  ShardView RecentViewOf(StripeId stripe);
+  Task<void> Execute(LocalTarget& target, const Candidate& candidate, SegmentReclaim reclaim);
+  Task<bool> MoveAll(LocalTarget& target, const Candidate& candidate, SegmentReclaim& reclaim);
   Task<void> RemoveAll(std::vector<StripeId> stripes, MissReason reason);
+  // Lets the loop serve others before the next step.
+  Task<void> Pause();
 
   Parts parts_;
   const ReclaimerOptions options_;
@@ -60,6 +77,9 @@ class Reclaimer final : public SpaceKeeper {
   const StripeWriter* writer_ = nullptr;
   StoreStats* stats_ = nullptr;
   std::shared_ptr<Event> running_;  // Set when the reclaim in progress ends. Shared with waiters.
+  std::map<TargetId, ReclaimPlanner> planners_;
+  std::unordered_map<StripeId, ShardView, IdHash> views_;  // Of this reclaim; bounded.
+  uint64_t rounds_ = 0;
   size_t purge_next_ = 0;
   std::vector<std::optional<StripeId>> purge_after_;  // Of each target, where to go on.
   bool stopping_ = false;

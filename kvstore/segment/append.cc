@@ -55,7 +55,7 @@ Task<Result<ShardPlace>> DiskSegmentLog::AppendRecord(const Manifest& manifest, 
                                          " bytes does not fit into a segment");
   }
   const auto permit = co_await append_window_.Acquire(std::min(bytes, kAppendWindow));
-  auto reserved = co_await Reserve(bytes, BucketOf(expires_at), purpose);
+  auto reserved = co_await Reserve(bytes, SlotOf(expires_at, purpose), purpose);
   if (!reserved.ok()) co_return reserved.status();
   const Reservation at = reserved.value();
   Segment& segment = segments_[at.segment];
@@ -71,7 +71,7 @@ Task<Result<ShardPlace>> DiskSegmentLog::AppendRecord(const Manifest& manifest, 
   if (!header_status.ok() || !payload_status.ok()) {
     // The hole that this leaves may be larger than a scan steps over, so nothing goes behind it.
     segment.uncommitted.erase(at.offset);
-    if (open_[segment.bucket] == at.segment) open_[segment.bucket].reset();
+    if (open_[segment.slot] == at.segment) open_[segment.slot].reset();
     segment.state = SegmentInfo::State::kSealed;
     dirty_.insert(at.segment);
     co_return DeviceFault(header_status.ok() ? payload_status : header_status);
@@ -86,18 +86,18 @@ Task<Result<ShardPlace>> DiskSegmentLog::AppendRecord(const Manifest& manifest, 
                        .index = index};
 }
 
-Task<Result<DiskSegmentLog::Reservation>> DiskSegmentLog::Reserve(uint64_t bytes, uint32_t bucket,
+Task<Result<DiskSegmentLog::Reservation>> DiskSegmentLog::Reserve(uint64_t bytes, uint32_t slot,
                                                                   Purpose purpose) {
-  if (open_[bucket]) {
-    if (auto reserved = TryReserve(*open_[bucket], bytes)) co_return *reserved;
+  if (open_[slot]) {
+    if (auto reserved = TryReserve(*open_[slot], bytes)) co_return *reserved;
   }
   const auto permit = co_await opening_.Acquire(1);
   // Another append may have opened one meanwhile.
-  if (open_[bucket]) {
-    if (auto reserved = TryReserve(*open_[bucket], bytes)) co_return *reserved;
-    segments_[*open_[bucket]].state = SegmentInfo::State::kSealed;
-    dirty_.insert(*open_[bucket]);
-    open_[bucket].reset();
+  if (open_[slot]) {
+    if (auto reserved = TryReserve(*open_[slot], bytes)) co_return *reserved;
+    segments_[*open_[slot]].state = SegmentInfo::State::kSealed;
+    dirty_.insert(*open_[slot]);
+    open_[slot].reset();
   }
   const uint32_t reserve = purpose == Purpose::kPut ? kSegmentsForMoves : 0;
   if (free_segments() <= reserve) {
@@ -113,7 +113,7 @@ Task<Result<DiskSegmentLog::Reservation>> DiskSegmentLog::Reserve(uint64_t bytes
       chosen = i;
     }
   }
-  const Status opened = co_await OpenSegment(chosen, bucket);
+  const Status opened = co_await OpenSegment(chosen, slot);
   if (!opened.ok()) co_return DeviceFault(opened);
   auto reserved = TryReserve(chosen, bytes);
   KV_CHECK(reserved.has_value());
@@ -144,7 +144,7 @@ std::optional<DiskSegmentLog::Reservation> DiskSegmentLog::ReserveAnywhere(uint6
 // The header, with its new epoch, is durable before the first record of this use: otherwise a power
 // cut could leave the old header over new records. The sync covers all segments, so that what a
 // recovery must verify again stays within the open segments.
-Task<Status> DiskSegmentLog::OpenSegment(uint32_t number, uint32_t bucket) {
+Task<Status> DiskSegmentLog::OpenSegment(uint32_t number, uint32_t slot) {
   Segment& segment = segments_[number];
   segment.epoch = NextEpoch(segment.epoch, parts_.random);
   const SegmentHeader header{superblock_.target, number, segment.epoch};
@@ -152,14 +152,15 @@ Task<Status> DiskSegmentLog::OpenSegment(uint32_t number, uint32_t bucket) {
   KV_CO_RETURN_IF_ERROR(co_await parts_.disk.Write(OffsetOf(number), sector.sectors()));
   KV_CO_RETURN_IF_ERROR(co_await SyncDisk());
   segment.state = SegmentInfo::State::kOpen;
-  segment.bucket = static_cast<uint8_t>(bucket);
+  segment.bucket = static_cast<uint8_t>(slot % kBuckets);
+  segment.slot = static_cast<uint8_t>(slot);
   segment.used = kSectorSize;
   segment.live = 0;
   segment.durable = kSectorSize;
   segment.moved_out = false;
   segment.expires_at = {};
   segment.uncommitted.clear();
-  open_[bucket] = number;
+  open_[slot] = number;
   dirty_.insert(number);
   co_return Status();
 }
@@ -169,6 +170,11 @@ uint32_t DiskSegmentLog::BucketOf(UnixMillis expires_at) const {
   uint32_t bucket = 0;
   while (bucket < kBucketSeconds.size() && left > kBucketSeconds[bucket]) ++bucket;
   return bucket * buckets_used_ / kBuckets;
+}
+
+uint32_t DiskSegmentLog::SlotOf(UnixMillis expires_at, Purpose purpose) const {
+  const bool apart = purpose == Purpose::kMove && segments_.size() >= kSegmentsForOwnMoves;
+  return BucketOf(expires_at) + (apart ? kBuckets : 0);
 }
 
 void DiskSegmentLog::Insert(StripeId stripe, const ShardPlace& place) {

@@ -42,6 +42,9 @@ class DiskSegmentLog final : public SegmentLog {
   Task<Status> Sync() override;
   std::vector<SegmentInfo> segments() const override;
   std::vector<StripeId> StripesIn(SegmentId segment) const override;
+  std::optional<StripeId> VisitShards(
+      std::optional<StripeId> after, size_t count,
+      const std::function<void(const HeldShard&)>& visit) const override;
   Task<Status> Move(StripeId stripe) override;
   Task<Status> Free(SegmentId segment) override;
   Task<Status> VisitManifests(std::function<void(const Manifest&, ShardIndex)> visit) override;
@@ -54,6 +57,7 @@ class DiskSegmentLog final : public SegmentLog {
   struct Segment {
     SegmentInfo::State state = SegmentInfo::State::kFree;
     uint8_t bucket = 0;
+    uint8_t slot = 0;  // Of open_, while it is open.
     bool freeing = false;
     bool moved_out = false;  // Some record's only copy is now in another segment.
     uint64_t epoch = 0;
@@ -97,10 +101,11 @@ class DiskSegmentLog final : public SegmentLog {
   // Appending (append.cc).
   Task<Result<ShardPlace>> AppendRecord(const Manifest& manifest, ShardIndex index,
                                         ByteSpan payload, Purpose purpose);
-  Task<Result<Reservation>> Reserve(uint64_t bytes, uint32_t bucket, Purpose purpose);
+  Task<Result<Reservation>> Reserve(uint64_t bytes, uint32_t slot, Purpose purpose);
   std::optional<Reservation> TryReserve(uint32_t segment, uint64_t bytes);
   std::optional<Reservation> ReserveAnywhere(uint64_t bytes);
-  Task<Status> OpenSegment(uint32_t segment, uint32_t bucket);
+  Task<Status> OpenSegment(uint32_t segment, uint32_t slot);
+  uint32_t SlotOf(UnixMillis expires_at, Purpose purpose) const;
   uint32_t BucketOf(UnixMillis expires_at) const;
   void Insert(StripeId stripe, const ShardPlace& place);
   void Forget(StripeId stripe, const ShardPlace& place);
@@ -138,7 +143,9 @@ class DiskSegmentLog final : public SegmentLog {
   uint32_t buckets_used_ = kBuckets;
 
   std::vector<Segment> segments_;
-  std::array<std::optional<uint32_t>, kBuckets> open_;
+  // By slot: puts by bucket, then moves by bucket. What is moved has been used and lives longer
+  // than what is new; and targets that hold the same stripes stay in step.
+  std::array<std::optional<uint32_t>, 2 * kBuckets> open_;
   ShardTable table_;
   std::vector<StripeId> recovered_;
   SegmentLogStats stats_;

@@ -38,6 +38,18 @@ std::vector<StripeId> DiskSegmentLog::StripesIn(SegmentId segment) const {
   return stripes;
 }
 
+std::optional<StripeId> DiskSegmentLog::VisitShards(
+    std::optional<StripeId> after, size_t count,
+    const std::function<void(const HeldShard&)>& visit) const {
+  std::optional<StripeId> last;
+  table_.ForEachAfter(after, [&](StripeId stripe, const ShardPlace& place) {
+    visit({.stripe = stripe, .segment = place.segment, .record_bytes = place.record_bytes()});
+    last = stripe;
+    return --count > 0;
+  });
+  return count > 0 ? std::nullopt : last;
+}
+
 Task<Status> DiskSegmentLog::Move(StripeId stripe) {
   const std::optional<ShardPlace> found = table_.Find(stripe);
   if (!found) co_return Status(Code::kNotFound);

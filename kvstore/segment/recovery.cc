@@ -338,6 +338,7 @@ void DiskSegmentLog::OpenAgain(uint32_t number) {
       segment.state = SegmentInfo::State::kSealed;
     } else {
       open_[segment.bucket] = number;
+      segment.slot = segment.bucket;
     }
   }
   dirty_.insert(number);

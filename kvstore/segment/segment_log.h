@@ -118,8 +118,21 @@ class SegmentLog {
   // --- For reclaim. The policy lives above; this says what is where and frees it. ---
 
   virtual std::vector<SegmentInfo> segments() const = 0;
-  // The stripes with a live shard in the segment, by ascending offset. From memory.
+  // The stripes with a live shard in the segment, by ascending offset. From memory, and over the
+  // whole table: for tools and tests.
   virtual std::vector<StripeId> StripesIn(SegmentId segment) const = 0;
+  // A shard that is not dropped, and what its record takes.
+  struct HeldShard {
+    StripeId stripe;
+    SegmentId segment;
+    uint64_t record_bytes = 0;
+  };
+  // Walks over all shards held here in pieces, while they change: visits at most `count` of them
+  // behind `after` (which may be gone), and returns the last one visited; none at the end. From
+  // memory; what comes or goes meanwhile may be seen or not.
+  virtual std::optional<StripeId> VisitShards(
+      std::optional<StripeId> after, size_t count,
+      const std::function<void(const HeldShard&)>& visit) const = 0;
   // Re-appends a live shard to another open segment (kNoSpace as Append), then drops the old one.
   virtual Task<Status> Move(StripeId stripe) = 0;
   // Frees a sealed segment that has no live bytes. Waits for reads in flight in it. kInvalid when

@@ -56,6 +56,13 @@ class ShardTable {
   void ForEach(Visit visit) const {
     table_.ForEach([&](StripeId stripe, PackedPlace place) { visit(stripe, place.Unpack()); });
   }
+  // For the entries behind `after`, until `visit` returns false: see StripeTable::ForEachAfter.
+  template <typename Visit>
+  void ForEachAfter(std::optional<StripeId> after, Visit visit) const {
+    table_.ForEachAfter(after, [&](StripeId stripe, PackedPlace place) {
+      return visit(stripe, place.Unpack());
+    });
+  }
 
  private:
   StripeTable<PackedPlace> table_;

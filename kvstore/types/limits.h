@@ -24,6 +24,8 @@ inline constexpr uint64_t kSegmentSizeMin = 4 * kMiB;
 inline constexpr uint64_t kSegmentSizeMax = 1 * kGiB;
 // Of one target: 256 TiB of default segments.
 inline constexpr uint32_t kSegmentsMax = 1 << 22;
+// With fewer segments than this a target has no open segment of its own for moves.
+inline constexpr uint64_t kSegmentsForOwnMoves = 64;
 inline constexpr uint64_t kManifestSizeMax = 48 * kKiB;
 inline constexpr uint32_t kScatterMax = 2048;  // Segments of memory for one block.
 inline constexpr uint32_t kLeaseSecondsMax = 600;

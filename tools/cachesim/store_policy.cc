@@ -1,16 +1,21 @@
-// Lookup, write and reclaim over one pool of segments; recency is a counter, as ages in the store.
+// Lookup, write and reclaim, target by target; what to free is asked of the store's own planner.
 #include "tools/cachesim/store_policy.h"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "kvstore/base/check.h"
+#include "kvstore/types/limits.h"
 
 namespace cairn::tools {
 namespace {
 
-// The recency that reclaim keeps is found anew this often: it moves slowly.
-constexpr uint32_t kReclaimsPerEstimate = 16;
+// The log keeps one segment for moves, and starts each with a header.
+constexpr uint64_t kSegmentsForMoves = 1;
+constexpr uint64_t kRecordHeaderBytes = 64;
+constexpr uint64_t kManifestBytes = 96;  // Without targets and blocks.
+constexpr uint64_t kManifestBlockBytes = 40;
 
 kv::Status Invalid(std::string message) { return {kv::Code::kInvalid, std::move(message)}; }
 
@@ -22,47 +27,65 @@ double StorePolicyCounts::HitRate() const {
 }
 
 double StorePolicyCounts::WriteAmplification() const {
-  return bytes_written == 0 ? 1 : (bytes_written + bytes_rewritten) / bytes_written;
+  if (bytes_written == 0) return 1;
+  return static_cast<double>(bytes_written + bytes_rewritten) / static_cast<double>(bytes_written);
 }
 
 kv::Result<StorePolicy> StorePolicy::Create(StorePolicyOptions options) {
-  if (options.segment_bytes == 0 || options.capacity_bytes < 4 * options.segment_bytes) {
-    return Invalid("the capacity must be at least 4 segments: raise it, or make segments smaller");
+  if (options.targets == 0) return Invalid("a store has at least one target");
+  if (options.segment_bytes == 0 ||
+      options.capacity_bytes < 6 * options.segment_bytes * options.targets) {
+    return Invalid(
+        "a target has at least 6 segments: raise the capacity, or make segments smaller");
   }
   if (options.bytes_per_token <= 0 || options.block_tokens == 0 || options.run_blocks == 0) {
     return Invalid("bytes per token, tokens per block and blocks per run must be above zero");
   }
   if (options.data_shards == 0) return Invalid("a stripe needs at least one data shard");
-  if (options.watermark <= 0 || options.watermark > 1) return Invalid("the watermark is in (0, 1]");
-  if (options.keep_share <= 0 || options.keep_share > 1)
-    return Invalid("the keep share is in (0, 1]");
-  if (options.rewrite_share_max < 0 || options.rewrite_share_max >= 1) {
-    return Invalid("the rewrite share is in [0, 1): at 1 reclaim would free nothing");
+  if (options.targets > 1 && options.targets < options.data_shards + options.parity_shards) {
+    return Invalid("a stripe needs a target for each of its shards");
   }
+  if (options.move_percent_max > 100) return Invalid("at most 100 % may be rewritten");
   if (options.classes.empty()) return Invalid("name at least one retention class");
   return StorePolicy(std::move(options));
 }
 
-StorePolicy::StorePolicy(StorePolicyOptions options)
-    : options_(std::move(options)), open_(options_.classes.size(), kNone) {}
+StorePolicy::StorePolicy(StorePolicyOptions options) : options_(std::move(options)), random_(1) {
+  const uint64_t segments = options_.capacity_bytes / options_.targets / options_.segment_bytes;
+  targets_.resize(options_.targets);
+  for (Target& target : targets_) {
+    target.segments.resize(segments);
+    target.free_count = segments;
+    target.open.assign(2 * options_.classes.size(), kNone);
+  }
+}
+
+uint64_t StorePolicy::used_bytes() const {
+  uint64_t used = 0;
+  for (const Target& target : targets_) {
+    used += (target.segments.size() - target.free_count) * options_.segment_bytes;
+  }
+  return used;
+}
 
 void StorePolicy::Add(const Access& access, size_t retention) {
   KV_CHECK(retention < options_.classes.size());
+  now_ms_ = std::max(now_ms_, access.time_ms);
   table_.Intern(access.blocks, indexes_);
   stripe_of_.resize(table_.size(), kNone);
-  const uint64_t hit_blocks = CountHits(access.time_ms);
+  const uint64_t hit_blocks = CountHits();
   counts_.input_tokens += access.input_tokens;
   counts_.hit_tokens += TokensInBlocks(hit_blocks, options_.block_tokens, access.input_tokens);
-  TouchAndWrite(access.time_ms, static_cast<uint32_t>(retention), hit_blocks);
+  TouchAndWrite(static_cast<uint32_t>(retention));
 }
 
 // The leading run; what is found expired on the way goes.
-uint64_t StorePolicy::CountHits(int64_t now_ms) {
+uint64_t StorePolicy::CountHits() {
   uint64_t hit_blocks = 0;
   bool leading = true;
   for (const uint32_t index : indexes_) {
     const uint32_t stripe = stripe_of_[index];
-    if (stripe != kNone && stripes_[stripe].expires_ms < now_ms) {
+    if (stripe != kNone && stripes_[stripe].expires_ms < now_ms_) {
       Drop(stripe);
       ++counts_.stripes_expired;
     }
@@ -72,184 +95,263 @@ uint64_t StorePolicy::CountHits(int64_t now_ms) {
   return hit_blocks;
 }
 
-// Runs from the tail to the root, so that suffixes are older than their prefixes.
-void StorePolicy::TouchAndWrite(int64_t now_ms, uint32_t retention, uint64_t hit_blocks) {
-  const size_t run = options_.run_blocks;
-  for (size_t end = indexes_.size(); end > 0;) {
-    const size_t begin = (end - 1) / run * run;
-    std::vector<uint32_t> missing;
+// A put refreshes what it finds stored; only then is the rest written.
+void StorePolicy::TouchAndWrite(uint32_t retention) {
+  for (const uint32_t index : indexes_) {
+    if (stripe_of_[index] == kNone) continue;
+    Stripe& used = stripes_[stripe_of_[index]];
+    used.hit = true;
+    used.last_access = static_cast<uint32_t>(now_ms_ / 1000);
+    const RetentionClass& rules = options_.classes[used.retention];
+    if (rules.refresh_on_hit) used.expires_ms = now_ms_ + rules.ttl_ms;
+  }
+  const std::vector<uint32_t> chain = indexes_;
+  std::vector<bool> missing(chain.size());
+  for (size_t i = 0; i < chain.size(); ++i) missing[i] = stripe_of_[chain[i]] == kNone;
+  for (size_t begin = 0; begin < chain.size(); begin += options_.run_blocks) {
+    const size_t end = std::min<size_t>(chain.size(), begin + options_.run_blocks);
+    std::vector<uint32_t> blocks;
+    size_t position = 0;
     for (size_t i = begin; i < end; ++i) {
-      const uint32_t stripe = stripe_of_[indexes_[i]];
-      if (stripe == kNone) {
-        missing.push_back(indexes_[i]);
-        continue;
-      }
-      if (i >= hit_blocks && !options_.touch_beyond_prefix) continue;
-      Stripe& used = stripes_[stripe];
-      used.recency = ++recency_;
-      const RetentionClass& rules = options_.classes[used.retention];
-      if (rules.refresh_on_hit) used.expires_ms = now_ms + rules.ttl_ms;
+      if (!missing[i]) continue;
+      if (blocks.empty()) position = i;
+      blocks.push_back(chain[i]);
     }
-    if (!missing.empty()) WriteStripe(std::move(missing), now_ms, retention);
-    end = begin;
+    if (!blocks.empty()) WriteRun(blocks, position, retention);
   }
 }
 
-void StorePolicy::WriteStripe(std::vector<uint32_t> blocks, int64_t now_ms, uint32_t retention) {
-  const double payload_bytes =
-      static_cast<double>(blocks.size() * options_.block_tokens) * options_.bytes_per_token;
-  uint32_t at = static_cast<uint32_t>(stripes_.size());
+void StorePolicy::WriteRun(const std::vector<uint32_t>& blocks, size_t position,
+                           uint32_t retention) {
+  const double block_bytes = static_cast<double>(options_.block_tokens) * options_.bytes_per_token;
+  size_t most = blocks.size();
+  if (options_.payload_bytes_max > 0) {
+    most = static_cast<size_t>(
+        std::max(1.0, static_cast<double>(options_.payload_bytes_max) / block_bytes));
+  }
+  for (size_t begin = 0; begin < blocks.size(); begin += most) {
+    const size_t end = std::min(blocks.size(), begin + most);
+    WriteStripe({blocks.begin() + static_cast<ptrdiff_t>(begin),
+                 blocks.begin() + static_cast<ptrdiff_t>(end)},
+                position + begin, retention);
+  }
+}
+
+void StorePolicy::WriteStripe(std::vector<uint32_t> blocks, size_t position, uint32_t retention) {
+  auto at = static_cast<uint32_t>(stripes_.size());
   if (spare_stripes_.empty()) {
     stripes_.emplace_back();
   } else {
     at = spare_stripes_.back();
     spare_stripes_.pop_back();
   }
+  const auto [width, record_bytes] = ShapeOf(blocks.size());
+  counts_.payload_bytes_written +=
+      static_cast<double>(blocks.size() * options_.block_tokens) * options_.bytes_per_token;
   for (const uint32_t block : blocks) stripe_of_[block] = at;
   stripes_[at] = {.blocks = std::move(blocks),
-                  .bytes = PhysicalBytes(payload_bytes),
-                  .recency = ++recency_,
-                  .expires_ms = now_ms + options_.classes[retention].ttl_ms,
-                  .retention = retention};
+                  .places = {},
+                  .record_bytes = record_bytes,
+                  .expires_ms = now_ms_ + options_.classes[retention].ttl_ms,
+                  .last_access = static_cast<uint32_t>(now_ms_ / 1000),
+                  .position = static_cast<uint32_t>(position),
+                  .retention = retention,
+                  .hit = false,
+                  .live = true,
+                  .generation = stripes_[at].generation};
+  writing_ = at;
   ++counts_.stripes_written;
-  counts_.bytes_written += stripes_[at].bytes;
-  counts_.payload_bytes_written += payload_bytes;
-  Append(at);
-  const double limit = options_.watermark * static_cast<double>(options_.capacity_bytes);
-  // At most half of a reclaimed segment is written again, so passes free space in the end.
-  while (used_bytes_ > limit && Reclaim(now_ms)) {
+  for (const uint32_t number : ChooseTargets(width)) {
+    Target& target = targets_[number];
+    uint32_t segment = Append(target, at, Purpose::kPut);
+    for (int attempt = 0; segment == kNone && attempt < 16; ++attempt) {
+      MakeRoom();
+      segment = Append(target, at, Purpose::kPut);
+    }
+    if (segment == kNone) continue;  // Written with a shard less.
+    stripes_[at].places.push_back({number, segment});
+    target.bytes_put += record_bytes;
+    counts_.bytes_written += record_bytes;
   }
+  writing_ = kNone;
+  // Too few shards, and the put has failed.
+  if (stripes_[at].places.size() + options_.parity_shards < width || stripes_[at].places.empty()) {
+    Drop(at);
+  }
+  MakeRoom();
 }
 
-double StorePolicy::PhysicalBytes(double payload_bytes) const {
+std::pair<uint32_t, uint64_t> StorePolicy::ShapeOf(uint64_t blocks) const {
+  const double payload =
+      static_cast<double>(blocks * options_.block_tokens) * options_.bytes_per_token;
   const double width =
-      std::clamp(std::floor(payload_bytes / static_cast<double>(options_.shard_bytes_min)), 1.0,
+      std::clamp(std::floor(payload / static_cast<double>(options_.shard_bytes_min)), 1.0,
                  static_cast<double>(options_.data_shards));
-  const auto unit = static_cast<double>(options_.record_bytes);
-  const double shard_bytes =
-      unit == 0 ? payload_bytes / width : std::ceil(payload_bytes / width / unit) * unit;
-  const double record_bytes = shard_bytes + static_cast<double>(options_.record_overhead_bytes);
-  return record_bytes * (width + options_.parity_shards);
+  const auto unit = static_cast<double>(std::max<uint64_t>(1, options_.record_bytes));
+  const auto data_shards = static_cast<uint32_t>(width);
+  const auto shard = static_cast<uint64_t>(std::ceil(payload / width / unit) * unit);
+  const uint64_t record = shard + HeaderBytes(blocks, data_shards, payload);
+  const uint32_t shards = data_shards + options_.parity_shards;
+  if (options_.targets == 1) return {1, record * shards};
+  return {shards, record};
 }
 
-void StorePolicy::Append(uint32_t stripe) {
-  Stripe& record = stripes_[stripe];
-  record.segment = OpenSegment(record.retention, record.bytes);
-  Segment& segment = segments_[record.segment];
-  segment.stripes.push_back(stripe);
-  used_bytes_ -= Footprint(segment);
-  segment.bytes += record.bytes;
-  used_bytes_ += Footprint(segment);
-  if (segment.bytes >= static_cast<double>(options_.segment_bytes)) {
-    segment.sealed = true;
-    open_[record.retention] = kNone;
+// As kvstore/types/manifest.cc lays it out; blocks that reach over shards have a checksum for each
+// piece.
+uint64_t StorePolicy::HeaderBytes(uint64_t blocks, uint64_t data_shards, double payload) const {
+  if (options_.header_bytes == 0) return 0;
+  const double shard = payload / static_cast<double>(data_shards);
+  const bool small = payload / static_cast<double>(blocks) < shard;
+  const uint64_t pieces = small ? 2 * (data_shards - 1) : blocks + data_shards;
+  const uint64_t bytes = kRecordHeaderBytes + kManifestBytes + kManifestBlockBytes * blocks +
+                         8 * (data_shards + options_.parity_shards + pieces);
+  return (bytes + options_.header_bytes - 1) / options_.header_bytes * options_.header_bytes;
+}
+
+// Each place goes to the better of two draws, as in the store: here by free space alone.
+std::vector<uint32_t> StorePolicy::ChooseTargets(uint32_t count) {
+  std::vector<uint32_t> rest;
+  for (uint32_t i = 0; i < targets_.size(); ++i) rest.push_back(i);
+  std::vector<uint32_t> chosen;
+  while (chosen.size() < count) {
+    const size_t first = random_.Below(rest.size());
+    const size_t second = random_.Below(rest.size());
+    const bool better = targets_[rest[second]].free_count > targets_[rest[first]].free_count;
+    const size_t best = better ? second : first;
+    chosen.push_back(rest[best]);
+    std::swap(rest[best], rest.back());
+    rest.pop_back();
   }
+  return chosen;
 }
 
-// A stripe larger than a segment has one of its own size.
-double StorePolicy::Footprint(const Segment& segment) const {
-  if (segment.free) return 0;
-  return std::max(segment.bytes, static_cast<double>(options_.segment_bytes));
+// A record larger than a segment takes several segments at once.
+uint64_t StorePolicy::SegmentsFor(uint64_t bytes) const {
+  return std::max<uint64_t>(1, (bytes + options_.header_bytes + options_.segment_bytes - 1) /
+                                   options_.segment_bytes);
 }
 
-// Segments are per class, so that neighbours expire together.
-uint32_t StorePolicy::OpenSegment(uint32_t retention, double bytes) {
-  uint32_t& open = open_[retention];
+uint32_t StorePolicy::Append(Target& target, uint32_t stripe, Purpose purpose) {
+  const Stripe& record = stripes_[stripe];
+  const bool apart =
+      purpose == Purpose::kMove && target.segments.size() >= kv::kSegmentsForOwnMoves;
+  uint32_t& open = target.open[record.retention + (apart ? options_.classes.size() : 0)];
   if (open != kNone) {
-    Segment& segment = segments_[open];
-    if (segment.bytes == 0 ||
-        segment.bytes + bytes <= static_cast<double>(options_.segment_bytes)) {
+    Segment& segment = target.segments[open];
+    if (segment.used + record.record_bytes <= options_.segment_bytes) {
+      segment.used += record.record_bytes;
+      segment.shards.push_back({.stripe = stripe, .generation = record.generation});
       return open;
     }
     segment.sealed = true;
+    open = kNone;
   }
-  const auto found = std::find_if(segments_.begin(), segments_.end(),
+  const uint64_t taken = SegmentsFor(record.record_bytes);
+  const Shard shard{.stripe = stripe, .generation = record.generation};
+  const uint64_t reserve = purpose == Purpose::kPut ? kSegmentsForMoves : 0;
+  if (target.free_count < taken + reserve) return kNone;
+  const auto found = std::find_if(target.segments.begin(), target.segments.end(),
                                   [](const Segment& segment) { return segment.free; });
-  open = static_cast<uint32_t>(found - segments_.begin());
-  if (found == segments_.end()) segments_.emplace_back();
-  segments_[open] = {.stripes = {}, .bytes = 0, .sealed = false, .free = false};
-  used_bytes_ += Footprint(segments_[open]);
-  return open;
+  *found = {.shards = {shard},
+            .used = options_.header_bytes + record.record_bytes,
+            .taken = taken,
+            .sealed = taken > 1,
+            .free = false};
+  target.free_count -= taken;
+  const auto number = static_cast<uint32_t>(found - target.segments.begin());
+  if (taken == 1) open = number;
+  return number;
 }
 
-// False when every segment is still open: there is nothing to free.
-bool StorePolicy::Reclaim(int64_t now_ms) {
-  if (reclaims_++ % kReclaimsPerEstimate == 0) keep_recency_ = RecencyToKeep();
-  const uint32_t victim = PickVictim(now_ms, keep_recency_);
-  if (victim == kNone) return false;
-  std::vector<uint32_t> stripes = std::move(segments_[victim].stripes);
-  used_bytes_ -= Footprint(segments_[victim]);
-  segments_[victim] = Segment();
-  std::sort(stripes.begin(), stripes.end(),
-            [this](uint32_t a, uint32_t b) { return stripes_[a].recency > stripes_[b].recency; });
-  double budget = options_.rewrite_share_max * static_cast<double>(options_.segment_bytes);
-  for (const uint32_t at : stripes) {
-    Stripe& stripe = stripes_[at];
-    if (stripe.live && stripe.expires_ms < now_ms) {
-      Drop(at);
-      ++counts_.stripes_expired;
-    }
-    if (stripe.live && stripe.recency >= keep_recency_ && stripe.bytes <= budget) {
-      budget -= stripe.bytes;
-      counts_.bytes_rewritten += stripe.bytes;
-      ++counts_.stripes_rewritten;
-      Append(at);
-      continue;
-    }
-    if (stripe.live) {
-      Drop(at);
-      ++counts_.stripes_evicted;
-    }
-    spare_stripes_.push_back(at);
+void StorePolicy::MakeRoom() {
+  for (uint32_t i = 0; i < targets_.size(); ++i) {
+    const Target& target = targets_[i];
+    const uint64_t wanted = kv::SegmentsWanted(target.segments.size(), target.free_count,
+                                               options_.free_percent_min);
+    if (wanted > 0) Reclaim(i, wanted);
   }
+}
+
+void StorePolicy::Reclaim(uint32_t number, uint64_t segments_wanted) {
+  Target& target = targets_[number];
+  std::vector<kv::SegmentView> views;
+  std::vector<uint32_t> sealed;
+  for (uint32_t at = 0; at < target.segments.size(); ++at) {
+    Segment& segment = target.segments[at];
+    if (segment.free || !segment.sealed) continue;
+    std::erase_if(segment.shards,
+                  [&](const Shard& shard) { return !IsAt(shard, {number, at}); });
+    kv::SegmentView view{.used_bytes = segment.used, .shards = {}};
+    for (const Shard& shard : segment.shards) view.shards.push_back(ViewOf(shard.stripe));
+    views.push_back(std::move(view));
+    sealed.push_back(at);
+  }
+  const kv::ReclaimNeed need{
+      .segments_wanted = segments_wanted,
+      .move_bytes_max = kv::MoveBudget(target.bytes_put, target.bytes_moved,
+                                       options_.segment_bytes, options_.move_percent_max),
+      .now_seconds = static_cast<uint32_t>(now_ms_ / 1000)};
+  for (const kv::SegmentReclaim& reclaim : target.planner.Plan(views, need)) {
+    const uint32_t at = sealed[reclaim.segment];
+    const std::vector<Shard> shards = target.segments[at].shards;
+    std::vector<uint32_t> evict = reclaim.evict;
+    for (const uint32_t i : reclaim.move) {
+      if (!Move(shards[i].stripe, {number, at})) evict.push_back(i);
+    }
+    for (const uint32_t i : reclaim.expired) Drop(shards[i].stripe);
+    for (const uint32_t i : evict) Drop(shards[i].stripe);
+    counts_.stripes_expired += reclaim.expired.size();
+    counts_.stripes_evicted += evict.size();
+    target.free_count += target.segments[at].taken;
+    target.segments[at] = Segment();
+  }
+}
+
+kv::ShardView StorePolicy::ViewOf(uint32_t at) const {
+  using Fate = kv::ShardView::Fate;
+  const Stripe& stripe = stripes_[at];
+  const bool expired = stripe.expires_ms < now_ms_;
+  return {.fate = at == writing_ ? Fate::kPinned : expired ? Fate::kExpired : Fate::kLive,
+          .hit = stripe.hit,
+          .last_access = stripe.last_access,
+          .position = stripe.position,
+          .bytes = stripe.record_bytes};
+}
+
+bool StorePolicy::IsAt(const Shard& shard, Place place) const {
+  const Stripe& stripe = stripes_[shard.stripe];
+  if (!stripe.live || stripe.generation != shard.generation) return false;
+  return std::any_of(stripe.places.begin(), stripe.places.end(), [&](const Place& other) {
+    return other.target == place.target && other.segment == place.segment;
+  });
+}
+
+// False when there is no room for it.
+bool StorePolicy::Move(uint32_t stripe, Place from) {
+  Target& target = targets_[from.target];
+  const uint32_t segment = Append(target, stripe, Purpose::kMove);
+  if (segment == kNone) return false;
+  for (Place& place : stripes_[stripe].places) {
+    if (place.target == from.target) place.segment = segment;
+  }
+  target.bytes_moved += stripes_[stripe].record_bytes;
+  counts_.bytes_rewritten += stripes_[stripe].record_bytes;
+  ++counts_.shards_moved;
   return true;
 }
 
-// The recency above which the live stripes fill the share to keep. Below 1, since a segment that is
-// nearly all worth keeping frees nothing.
-uint64_t StorePolicy::RecencyToKeep() const {
-  std::vector<std::pair<uint64_t, double>> uses;
-  for (const Stripe& stripe : stripes_) {
-    if (stripe.live) uses.emplace_back(stripe.recency, stripe.bytes);
+// Its shards elsewhere become garbage, which their own targets find.
+void StorePolicy::Drop(uint32_t at) {
+  Stripe& stripe = stripes_[at];
+  if (!stripe.live) return;
+  stripe.live = false;
+  for (const uint32_t block : stripe.blocks) {
+    if (stripe_of_[block] == at) stripe_of_[block] = kNone;
   }
-  std::sort(uses.begin(), uses.end(), std::greater<>());
-  double room =
-      options_.keep_share * options_.watermark * static_cast<double>(options_.capacity_bytes) -
-      static_cast<double>(options_.segment_bytes) * (1.0 + static_cast<double>(open_.size()));
-  for (const auto& [recency, bytes] : uses) {
-    room -= bytes;
-    if (room < 0) return recency + 1;
-  }
-  return 0;
-}
-
-// The sealed segment with the fewest bytes that are alive and in recent use.
-uint32_t StorePolicy::PickVictim(int64_t now_ms, uint64_t recent) const {
-  uint32_t victim = kNone;
-  double victim_bytes = 0;
-  for (uint32_t at = 0; at < segments_.size(); ++at) {
-    if (segments_[at].free || !segments_[at].sealed) continue;
-    double bytes = 0;
-    for (const uint32_t stripe : segments_[at].stripes) {
-      const Stripe& record = stripes_[stripe];
-      if (record.live && record.expires_ms >= now_ms && record.recency >= recent)
-        bytes += record.bytes;
-    }
-    if (victim != kNone && bytes >= victim_bytes) continue;
-    victim = at;
-    victim_bytes = bytes;
-  }
-  return victim;
-}
-
-// The stripe's entry stays until its segment is reclaimed.
-void StorePolicy::Drop(uint32_t stripe) {
-  Stripe& record = stripes_[stripe];
-  record.live = false;
-  for (const uint32_t block : record.blocks) {
-    if (stripe_of_[block] == stripe) stripe_of_[block] = kNone;
-  }
-  record.blocks.clear();
+  const uint32_t generation = stripe.generation + 1;
+  stripe = Stripe();
+  stripe.generation = generation;
+  spare_stripes_.push_back(at);
 }
 
 }  // namespace cairn::tools

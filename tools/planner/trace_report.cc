@@ -85,6 +85,8 @@ std::vector<uint64_t> CapacitiesOf(const TraceReportOptions& options, const LruC
   return capacities;
 }
 
+constexpr uint64_t kWideStripeBytes = 640 * 1024;
+
 struct Readers {
   std::vector<S3Fifo> s3_fifos;
   std::vector<StorePolicy> stores;
@@ -94,12 +96,17 @@ kv::Status AddPolicies(const TraceReportOptions& options, TraceReport& report, R
   for (const CapacityRow& row : report.by_capacity) {
     readers.s3_fifos.emplace_back(report.block_tokens,
                                   std::max<uint64_t>(1, row.tokens / report.block_tokens));
-    const double logical = static_cast<double>(row.tokens) * options.bytes_per_token;
+    const auto physical = static_cast<uint64_t>(static_cast<double>(row.tokens) *
+                                                options.bytes_per_token * 1.2);
+    // 128 segments of several stripes each, as in a store of this size; in tiny ones fewer, since a
+    // stripe over all targets has 640 KiB.
+    const uint64_t segment = std::max<uint64_t>(physical / 128, kWideStripeBytes * 12 / 10);
     StorePolicyOptions store{
-        .capacity_bytes = static_cast<uint64_t>(logical * 1.2),
-        .segment_bytes = std::max<uint64_t>(1, static_cast<uint64_t>(logical * 1.2 / 64)),
+        .capacity_bytes = physical,
+        .segment_bytes = segment,
         .block_tokens = report.block_tokens,
         .bytes_per_token = options.bytes_per_token,
+        .payload_bytes_max = std::max(segment * 10 / 12 / 8, kWideStripeBytes),
         .classes = {{.name = "agent", .ttl_ms = options.store_ttl_ms, .refresh_on_hit = true}}};
     KV_ASSIGN_OR_RETURN(StorePolicy policy, StorePolicy::Create(std::move(store)));
     readers.stores.push_back(std::move(policy));

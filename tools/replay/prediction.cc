@@ -2,30 +2,34 @@
 #include "tools/replay/prediction.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
+#include "kvstore/client/stripe_plan.h"
+#include "kvstore/node/embedded/embedded_node.h"
 #include "kvstore/segment/format.h"
 #include "kvstore/types/limits.h"
 
 namespace cairn::tools {
+namespace {
+
+// What kv::Node leaves for a record's header.
+constexpr uint64_t kRecordOverheadMax = kv::kManifestSizeMax + 4 * kv::kSectorSize;
+
+}  // namespace
 
 StorePolicyOptions PolicyOf(const StoreShape& shape) {
   const uint64_t target_bytes = shape.capacity_bytes / shape.targets;
-  const uint64_t segment = std::clamp(std::bit_floor(target_bytes / 64), kv::kSegmentSizeMin,
-                                      kv::kSegmentSizeDefault);
+  const uint64_t segment = kv::SegmentSizeFor(target_bytes);
   const uint64_t segments = (target_bytes - kv::kSegmentsOffset) / segment;
-  // A reclaim starts below this many free ones and frees one more.
-  const uint64_t kept_free = std::max<uint64_t>(2, segments / 10);
   return {.capacity_bytes = segments * segment * shape.targets,
-          .segment_bytes = segment * shape.targets,
+          .targets = shape.targets,
+          .segment_bytes = segment,
           .block_tokens = shape.block_tokens,
           .bytes_per_token =
               static_cast<double>(kv::AlignUp(shape.block_bytes, kv::kSectorSize)) /
               static_cast<double>(shape.block_tokens),
-          .record_overhead_bytes = 4096,
-          .watermark = static_cast<double>(segments - kept_free) / static_cast<double>(segments),
-          .touch_beyond_prefix = false,
+          .payload_bytes_max = kv::PreferredPayload(segment - kRecordOverheadMax, 10),
+          .header_bytes = kv::kSectorSize,
           .classes = {{.name = "replay", .ttl_ms = INT64_MAX / 4, .refresh_on_hit = true}}};
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "kvstore/base/random.h"
 #include "tools/replay/prediction.h"
 #include "tools/replay/replay_store.h"
 
@@ -20,6 +21,9 @@ uint64_t AnswerBlock(uint64_t request, uint64_t index) {
 kv::Status Check(const ReplayOptions& options) {
   if (options.bytes_per_token <= 0) {
     return {kv::Code::kInvalid, "the bytes per token must be above zero"};
+  }
+  if (options.read_share <= 0 || options.read_share > 1) {
+    return {kv::Code::kInvalid, "the share of requests that are read is above 0 and at most 1"};
   }
   if (options.data_dir.empty() == options.connect.empty()) {
     return {kv::Code::kInvalid,
@@ -86,6 +90,7 @@ kv::Result<ReplayReport> Replay(TraceSource& source, const ReplayOptions& option
     prediction.emplace(std::move(made));
   }
   KV_ASSIGN_OR_RETURN(const std::unique_ptr<ReplayStore> store, OpenStore(options, log));
+  kv::Random chance(1);
   StoreDriver driver(store->client(), store->space(), report.block_bytes);
   const auto started = std::chrono::steady_clock::now();
   Request request;
@@ -94,7 +99,8 @@ kv::Result<ReplayReport> Replay(TraceSource& source, const ReplayOptions& option
     if (!more) break;
     store->SetTime(request.time_ms);
     const auto chain = ChainOf(request, options, block_tokens, ++report.requests);
-    KV_ASSIGN_OR_RETURN(const uint64_t hit, driver.Run(chain, request.blocks.size()));
+    const bool read = chance.Unit() < options.read_share;
+    KV_ASSIGN_OR_RETURN(const uint64_t hit, driver.Run(chain, request.blocks.size(), read));
     report.prompt_tokens += request.input_tokens;
     report.hit_tokens += TokensInBlocks(hit, block_tokens, request.input_tokens);
     if (prediction) {

@@ -20,6 +20,7 @@ struct ReplayOptions {
   uint64_t capacity_bytes = 0;
   double bytes_per_token = 0;
   uint64_t requests_max = 0;  // 0 = all.
+  double read_share = 1;  // Of the requests: those whose hits are read and verified, (0, 1].
   bool answers = false;       // Store answers too. No trace names them, so they only take room.
   bool predict = false;
   kv::PollerEngine poller = kv::PollerEngine::kAuto;

@@ -162,6 +162,8 @@ CommandResult ReplayCommand(const std::vector<std::string>& arguments, const App
   app.add_option("--format", flags.format, "auto, mooncake, bailian, sessions or text");
   app.add_option("--poller", flags.poller, "io_uring, epoll, or auto: the first that is permitted")
       ->envname("CAIRN_POLLER");
+  app.add_option("--read-share", flags.replay.read_share,
+                 "Read and verify the hits of this share of the requests (default: 1, all)");
   app.add_flag("--answers", flags.replay.answers, "Store answers, too");
   app.add_flag("--predict", flags.replay.predict, "Also say what the simulator expected");
   app.add_flag("--json", flags.json, "Print all figures as JSON");

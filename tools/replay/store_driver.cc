@@ -46,12 +46,16 @@ kv::MutableByteSpan StoreDriver::Place(uint64_t at) {
   return memory_.span().subspan(at * stride_, stride_);
 }
 
-kv::Result<uint64_t> StoreDriver::Run(std::span<const uint64_t> chain, uint64_t prompt_blocks) {
+kv::Result<uint64_t> StoreDriver::Run(std::span<const uint64_t> chain, uint64_t prompt_blocks,
+                                      bool read) {
   ids_.clear();
   for (const uint64_t id : chain) ids_.push_back(kv::BlockId{{.high = 0, .low = id}});
   prompt_.assign(ids_.begin(), ids_.begin() + static_cast<ptrdiff_t>(prompt_blocks));
   KV_ASSIGN_OR_RETURN(const uint64_t found, Lookup());
-  KV_ASSIGN_OR_RETURN(const uint64_t hit, ReadAndVerify(chain, found));
+  uint64_t hit = found;
+  if (read) {
+    KV_ASSIGN_OR_RETURN(hit, ReadAndVerify(chain, found));
+  }
   KV_RETURN_IF_ERROR(PutFrom(chain, hit));
   return hit;
 }

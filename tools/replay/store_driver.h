@@ -23,9 +23,11 @@ class StoreDriver {
   // `client` must outlive it.
   StoreDriver(kv::Client& client, kv::NamespaceId space, uint64_t block_bytes);
 
-  // Looks up the first `prompt_blocks` of the chain, reads and verifies what is there, and puts the
-  // rest. Returns how many blocks were hit. kCorrupt: a wrong byte; the message says which.
-  kv::Result<uint64_t> Run(std::span<const uint64_t> chain, uint64_t prompt_blocks);
+  // Looks up the first `prompt_blocks` of the chain, reads and verifies what is there (if `read`),
+  // and puts the rest. Returns how many blocks were hit. kCorrupt: a wrong byte; the message says
+  // which.
+  kv::Result<uint64_t> Run(std::span<const uint64_t> chain, uint64_t prompt_blocks,
+                           bool read = true);
 
   const DriverCounts& counts() const { return counts_; }
 

@@ -39,11 +39,6 @@ class Handover {
   std::optional<T> value_;
 };
 
-// About a hundred segments, so that eviction is fine-grained, but large ones on large targets.
-uint64_t SegmentSizeFor(uint64_t target_bytes) {
-  return std::clamp(std::bit_floor(target_bytes / 64), kSegmentSizeMin, kSegmentSizeDefault);
-}
-
 Status CheckOptions(const EmbeddedOptions& options) {
   if (options.targets < 1 || options.targets > 100) {
     return Status(Code::kInvalid, "a node has 1 to 100 targets");
@@ -51,10 +46,20 @@ Status CheckOptions(const EmbeddedOptions& options) {
   if (options.target_bytes < 16 * kSegmentSizeMin || options.target_bytes % kSectorSize != 0) {
     return Status(Code::kInvalid, "a target has at least 64 MiB, in whole sectors");
   }
+  const AdmissionOptions& admission = options.node.store.admission;
+  if (admission.drive_writes_per_day <= 0 || admission.sightings_max == 0) {
+    return Status(Code::kInvalid,
+                  "admission: drive writes per day and sightings must be above zero");
+  }
   return Status();
 }
 
 }  // namespace
+
+// At least 128 segments where they can be so small, so that eviction is fine-grained.
+uint64_t SegmentSizeFor(uint64_t target_bytes) {
+  return std::clamp(std::bit_floor(target_bytes / 128), kSegmentSizeMin, kSegmentSizeDefault);
+}
 
 // What lives on the store's thread.
 class EmbeddedNode::Core {

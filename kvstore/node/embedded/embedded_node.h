@@ -43,6 +43,9 @@ class EmbeddedService {
   virtual Task<void> Stop() = 0;
 };
 
+// Of a target that is made with segment_size 0.
+uint64_t SegmentSizeFor(uint64_t target_bytes);
+
 class EmbeddedNode {
  public:
   // Opens or creates everything and returns when the store serves. `log` must outlive the result.

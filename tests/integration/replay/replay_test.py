@@ -10,6 +10,8 @@ import sys
 import tempfile
 import unittest
 
+from replays import check_report, replay
+
 BINARY = sys.argv[1]
 
 
@@ -65,6 +67,14 @@ class Replay(unittest.TestCase):
         self.assertEqual(self.figure(done, "Wrong bytes"), 0)
         self.assertEqual(self.figure(done, "Blocks that could not be put"), 0)
         self.assertGreater(self.figure(done, "Evicted stripes"), 0)
+
+    def test_the_prediction_is_within_a_point_of_what_is_measured(self):
+        make_trace(self.trace, requests=600)
+        for bytes_per_token in (768, 1536):
+            with self.subTest(bytes_per_token=bytes_per_token):
+                report = replay(BINARY, self.trace, "--capacity", "1 GiB", "--bytes-per-token",
+                                str(bytes_per_token))
+                check_report(self, report)
 
     def test_a_missing_trace_is_named(self):
         self.trace.unlink()

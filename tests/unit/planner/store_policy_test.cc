@@ -26,8 +26,6 @@ StorePolicyOptions Options(uint64_t capacity_blocks, int64_t ttl_ms) {
           .parity_shards = 0,
           .shard_bytes_min = 1,
           .record_bytes = 1,
-          .watermark = 1,
-          .rewrite_share_max = 0.5,
           .classes = {{.name = "agent", .ttl_ms = ttl_ms, .refresh_on_hit = true}}};
 }
 
@@ -35,7 +33,7 @@ StorePolicyCounts Replay(const std::vector<NaiveRequest>& trace,
                          const StorePolicyOptions& options) {
   StorePolicy policy = StorePolicy::Create(options).value();
   for (const NaiveRequest& request : trace) policy.Add(request.access(), 0);
-  EXPECT_LE(policy.used_bytes(), static_cast<double>(options.capacity_bytes));
+  EXPECT_LE(policy.used_bytes(), options.capacity_bytes);
   return policy.counts();
 }
 
@@ -64,9 +62,9 @@ TEST(StorePolicy, StaysNearLruWhenCapacityBounds) {
   const auto trace = RandomTrace(7, kBlockTokens, 3'000);
   for (const size_t capacity : {800, 1'600, 3'200}) {
     const StorePolicyCounts counts = Replay(trace, Options(capacity, 1'000'000'000));
-    EXPECT_NEAR(counts.HitRate(), NaiveLru(trace, kBlockTokens, capacity), 0.06) << capacity;
+    EXPECT_NEAR(counts.HitRate(), NaiveLru(trace, kBlockTokens, capacity), 0.09) << capacity;
     EXPECT_GT(counts.stripes_evicted, 0u);
-    EXPECT_LT(counts.WriteAmplification(), 2.0);  // Half of a segment at most is written again.
+    EXPECT_LT(counts.WriteAmplification(), 1.31);
   }
 }
 
@@ -84,18 +82,17 @@ TEST(StorePolicy, PaysForParityAndForNarrowStripes) {
   options.parity_shards = 2;
   options.shard_bytes_min = 4 * kBlockTokens;  // A run of 4 blocks fills one shard only.
   const std::vector<NaiveRequest> trace = {{0, 64, {1, 2, 3, 4}}};
-  EXPECT_DOUBLE_EQ(Replay(trace, options).bytes_written,
-                   64 * 3);  // One shard and two copies of it.
+  EXPECT_EQ(Replay(trace, options).bytes_written, 64u * 3);  // One shard and two copies of it.
   options.shard_bytes_min = 1;
   options.record_bytes = 16;
-  EXPECT_DOUBLE_EQ(Replay(trace, options).bytes_written, 12 * 16);  // 6.4 bytes padded to a record.
+  EXPECT_EQ(Replay(trace, options).bytes_written, 12u * 16);  // 6.4 bytes padded to a record.
 }
 
 TEST(StorePolicy, RefusesImpossibleOptions) {
   auto options = Options(32, 1'000);
   EXPECT_THAT(StorePolicy::Create(options), HasCode(kv::Code::kInvalid));  // One segment.
   options = Options(1'000, 1'000);
-  options.rewrite_share_max = 1;
+  options.move_percent_max = 101;
   EXPECT_THAT(StorePolicy::Create(options), HasCode(kv::Code::kInvalid));
   options = Options(1'000, 1'000);
   options.classes.clear();

@@ -109,6 +109,7 @@ class Store {
   size_t target_count() const { return targets_.size(); }
   StoreStats& stats() { return store_->stats(); }
   StripedStore& store() { return *store_; }
+  StripedStoreOptions& options() { return options_; }  // For Reopen.
   FakeClock& clock() { return clock_; }
   FakeKeeper& keeper() { return keeper_; }
   Loop& loop() { return loop_; }

@@ -183,6 +183,20 @@ TEST(StripedStore, NothingExpiredIsServed) {
   EXPECT_EQ(store.Lookup(chain).miss, MissReason::kExpired);
 }
 
+TEST(StripedStore, WhatIsNotAdmittedIsNoFailure) {
+  Store store;
+  store.options().admission.policy = AdmissionPolicy::kSecondSight;
+  store.Reopen();
+  const Chain chain = store.MakeChain({10'000, 10'000});
+  EXPECT_THAT(store.Put(chain), Each(HasCode(Code::kNotFound)));
+  EXPECT_EQ(store.Lookup(chain).blocks, 0u);
+  EXPECT_EQ(store.stats().puts_declined, 2u);
+  EXPECT_EQ(store.stats().puts_failed, 0u);
+  EXPECT_THAT(store.Put(chain), Each(IsOk()));
+  EXPECT_EQ(store.Lookup(chain).blocks, 2u);
+  EXPECT_EQ(store.stats().puts_declined, 2u);
+}
+
 TEST(StripedStore, AFixedTtlIsNotRefreshed) {
   Store store;
   store.space = store
