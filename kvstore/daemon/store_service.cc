@@ -7,10 +7,10 @@
 
 #include "kvstore/async/gate.h"
 #include "kvstore/config/version.h"
-#include "kvstore/daemon/basic_admin.h"
 #include "kvstore/daemon/self_test.h"
 #include "kvstore/metrics/endurance.h"
 #include "kvstore/metrics/metered_store.h"
+#include "kvstore/node/node_admin.h"
 
 namespace cairn::kv {
 namespace {
@@ -120,7 +120,7 @@ class StoreService::Core {
 
   // The store's thread only.
   std::optional<Parts> parts_;
-  std::optional<BasicAdmin> admin_;
+  std::optional<NodeAdmin> admin_;
   std::optional<MeteredStore> metered_;
   std::unique_ptr<Server> server_;
   std::optional<Event> stopping_;

@@ -11,10 +11,6 @@ namespace {
 constexpr uint32_t kLimitMax = 10'000;
 constexpr size_t kManifestsAtOnce = 64;
 
-Status NotYet(const char* what) {
-  return Status(Code::kUnavailable, std::string(what).append(" is not available on this node"));
-}
-
 std::string ToHex(std::string_view bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
@@ -258,11 +254,21 @@ Task<Result<BlockDetails>> NodeAdmin::Inspect(NamespaceId space, std::vector<Blo
   co_return std::move(details);
 }
 
-Task<Status> NodeAdmin::StartScrub(uint64_t /*bytes_per_second*/) { co_return NotYet("scrub"); }
-Task<Status> NodeAdmin::StopScrub() { co_return NotYet("scrub"); }
-Task<Result<MaintenanceStatus>> NodeAdmin::ScrubStatus() { co_return NotYet("scrub"); }
-Task<Status> NodeAdmin::StartRepair(uint64_t /*bytes_per_second*/) { co_return NotYet("repair"); }
-Task<Status> NodeAdmin::StopRepair() { co_return NotYet("repair"); }
-Task<Result<MaintenanceStatus>> NodeAdmin::RepairStatus() { co_return NotYet("repair"); }
+Task<Status> NodeAdmin::StartScrub(uint64_t bytes_per_second) {
+  co_return node_.scrubber().Start(bytes_per_second);
+}
+Task<Status> NodeAdmin::StopScrub() {
+  co_await node_.scrubber().Stop();
+  co_return Status();
+}
+Task<Result<MaintenanceStatus>> NodeAdmin::ScrubStatus() { co_return node_.scrubber().status(); }
+Task<Status> NodeAdmin::StartRepair(uint64_t bytes_per_second) {
+  co_return node_.repairer().Start(bytes_per_second);
+}
+Task<Status> NodeAdmin::StopRepair() {
+  co_await node_.repairer().Stop();
+  co_return Status();
+}
+Task<Result<MaintenanceStatus>> NodeAdmin::RepairStatus() { co_return node_.repairer().status(); }
 
 }  // namespace cairn::kv

@@ -26,7 +26,6 @@ class NodeAdmin final : public StoreAdmin {
   Task<Result<BlockDetails>> Inspect(NamespaceId space, std::vector<BlockId> chain, uint32_t at,
                                      bool verify) override;
 
-  // Not yet: kUnavailable.
   Task<Status> StartScrub(uint64_t bytes_per_second) override;
   Task<Status> StopScrub() override;
   Task<Result<MaintenanceStatus>> ScrubStatus() override;

@@ -37,7 +37,11 @@ std::string OtherValue(const ConfigField& field) {
     case FieldKind::kChoice: return std::string(field.choices[value == field.choices[0] ? 1 : 0]);
     case FieldKind::kText: return "other \"text\" \\ x";
     case FieldKind::kReal: return "2.5";
-    case FieldKind::kCount: return std::to_string(field.min);
+    case FieldKind::kCount: {
+      const std::string lowest = std::to_string(field.min);
+      const bool is_default = field.get(DaemonConfig()) == lowest;
+      return is_default ? std::to_string(field.min + 1) : lowest;
+    }
     case FieldKind::kBytes: return std::to_string(field.min + 4096) + " B";
     case FieldKind::kDuration: return std::to_string(field.min + 1) + " ns";
   }

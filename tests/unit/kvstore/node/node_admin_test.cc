@@ -145,9 +145,21 @@ TEST_F(NodeAdminTest, TellsOfTargetsNamespacesAndCounters) {
   EXPECT_EQ(Await(admin.Stats()).value().puts_stored, 2u);
 }
 
-TEST_F(NodeAdminTest, ScrubAndRepairAreNotThereYet) {
-  EXPECT_THAT(Await(admin.StartScrub(0)), HasCode(Code::kUnavailable));
-  EXPECT_THAT(Await(admin.RepairStatus()), HasCode(Code::kUnavailable));
+TEST_F(NodeAdminTest, ScrubsEveryShardOfWhatWasPut) {
+  const Chain chain = machine.MakeChain(2, 5000);
+  EXPECT_THAT(machine.Put(chain), Each(IsOk()));
+  EXPECT_THAT(Await(admin.StartScrub(0)), IsOk());
+  MaintenanceStatus scrub = Await(admin.ScrubStatus()).value();
+  for (int i = 0; i < 1000 && scrub.running; ++i) {
+    machine.world.clock().Await(machine.world.clock().SleepUntil(
+        machine.world.clock().Now() + Millis(10), nullptr));
+    scrub = Await(admin.ScrubStatus()).value();
+  }
+  EXPECT_EQ(scrub.passes, 1u);
+  EXPECT_GE(scrub.shards_checked, 3u);  // A stripe of 10,000 bytes has one data shard and two more.
+  EXPECT_EQ(scrub.shards_damaged, 0u);
+  EXPECT_THAT(Await(admin.StopScrub()), IsOk());
+  EXPECT_FALSE(Await(admin.RepairStatus()).value().running);
 }
 
 }  // namespace
