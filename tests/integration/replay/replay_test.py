@@ -68,7 +68,7 @@ class Replay(unittest.TestCase):
         self.assertEqual(self.figure(done, "Blocks that could not be put"), 0)
         self.assertGreater(self.figure(done, "Evicted stripes"), 0)
 
-    def test_the_prediction_is_within_a_point_of_what_is_measured(self):
+    def test_the_prediction_is_near_what_is_measured(self):
         make_trace(self.trace, requests=600)
         for bytes_per_token in (768, 1536):
             with self.subTest(bytes_per_token=bytes_per_token):
