@@ -121,7 +121,7 @@ class DaemonTest(StoreTestCase):
             daemon.until_nothing_is_held()
             self.assertLessEqual(daemon.descriptors(), descriptors + 2)
             # The cache of hot blocks fills meanwhile: 64 MiB.
-        self.assertLess(daemon.resident_kib(), resident + (64 + 48) * 1024)
+            self.assertLess(daemon.resident_kib(), resident + (64 + 48) * 1024)
             # Leases of the dead are free again: there are far fewer than there were clients.
             self.assertEqual(self.leases_that_are_given(daemon), 40)
             with self.start(data=daemon.tcp) as client:
