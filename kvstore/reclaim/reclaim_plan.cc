@@ -28,8 +28,8 @@ constexpr double kColdCost = 0.5;
 constexpr double kMoveShareMax = 0.75;
 // The cutoff moves slowly: it is found anew this often while all bytes are replaced once.
 constexpr uint64_t kRefreshesPerTurnover = 64;
-// One for moves, one for puts.
-constexpr uint64_t kSegmentsFreeMin = 2;
+// One for moves, one for puts, one to free the next with: with two, small stores refused puts.
+constexpr uint64_t kSegmentsFreeMin = 3;
 // In large stores several segments are freed at once, which spares planning.
 constexpr uint64_t kSegmentsPerStep = 1024;
 

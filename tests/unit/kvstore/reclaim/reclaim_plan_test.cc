@@ -140,8 +140,8 @@ TEST(ReclaimPlan, BudgetAndWatermark) {
   EXPECT_EQ(MoveBudget(1000, 0, 64, 30), 364u);
   EXPECT_EQ(MoveBudget(1000, 300, 64, 30), 64u);
   EXPECT_EQ(MoveBudget(1000, 900, 64, 30), 0u);
-  EXPECT_EQ(SegmentsWanted(80, 2, 1), 0u);
-  EXPECT_EQ(SegmentsWanted(80, 1, 1), 1u);
+  EXPECT_EQ(SegmentsWanted(80, 3, 1), 0u);
+  EXPECT_EQ(SegmentsWanted(80, 2, 1), 1u);
   EXPECT_EQ(SegmentsWanted(4096, 40, 1), 0u);
   EXPECT_EQ(SegmentsWanted(4096, 38, 1), 2u + 4u);
 }
