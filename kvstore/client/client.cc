@@ -1,10 +1,10 @@
 // Posts each call to the loop, where a gate holds it until its callback has run.
 #include "kvstore/client/client.h"
 
-#include <condition_variable>
 #include <mutex>
-#include <optional>
 #include <utility>
+
+#include "kvstore/async/handover.h"
 
 namespace cairn::kv {
 namespace {
@@ -117,17 +117,10 @@ void Client::Submit(std::function<void()> step) {
 }
 
 Result<NamespaceId> AttachAndWait(Client& client, NamespaceOptions options) {
-  std::mutex mutex;
-  std::condition_variable arrived;
-  std::optional<Result<NamespaceId>> answer;
-  client.Attach(std::move(options), [&](Result<NamespaceId> result) {
-    const std::lock_guard lock(mutex);
-    answer.emplace(std::move(result));
-    arrived.notify_one();
-  });
-  std::unique_lock lock(mutex);
-  arrived.wait(lock, [&] { return answer.has_value(); });
-  return std::move(*answer);
+  Handover<Result<NamespaceId>> answer;
+  client.Attach(std::move(options),
+                [&answer](Result<NamespaceId> result) { answer.Give(std::move(result)); });
+  return answer.Wait();
 }
 
 }  // namespace cairn::kv

@@ -46,19 +46,6 @@ int Main(Options options) {
 }  // namespace cairn::bench
 
 int main(int count, char** arguments) {
-  cairn::bench::Options options;
-  for (int i = 1; i < count; ++i) {
-    const std::string argument = arguments[i];
-    if (argument == "--quick") {
-      options.quick = true;
-    } else if (argument == "--dir" && i + 1 < count) {
-      options.folder = arguments[++i];
-    } else if (argument == "--json" && i + 1 < count) {
-      options.json = arguments[++i];
-    } else {
-      std::fprintf(stderr, "index_bench [--quick] [--dir FOLDER] [--json FILE]\n");
-      return 2;
-    }
-  }
+  cairn::bench::Options options = cairn::bench::ParseOptions(count, arguments);
   return cairn::bench::Main(options);
 }

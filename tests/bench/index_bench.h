@@ -9,14 +9,9 @@
 #include <vector>
 
 #include "kvstore/base/status.h"
+#include "tests/bench/bench_options.h"
 
 namespace cairn::bench {
-
-struct Options {
-  bool quick = false;
-  std::string folder = ".";
-  std::string json;
-};
 
 struct Figure {
   std::string name;

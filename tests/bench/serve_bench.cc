@@ -26,6 +26,7 @@
 #include "kvstore/node/embedded/embedded_node.h"
 #include "kvstore/remote/remote_client.h"
 #include "kvstore/serve/server.h"
+#include "tests/bench/bench_options.h"
 
 namespace cairn::bench {
 namespace {
@@ -34,12 +35,6 @@ using kv::ByteSpan;
 using kv::Bytes;
 using kv::kMiB;
 using kv::MutableByteSpan;
-
-struct Options {
-  bool quick = false;
-  std::string folder = ".";
-  std::string json;
-};
 
 struct Figure {
   std::string name;
@@ -397,20 +392,7 @@ void Report(const std::vector<Figure>& figures, const std::string& path) {
 }  // namespace cairn::bench
 
 int main(int count, char** arguments) {
-  cairn::bench::Options options;
-  for (int i = 1; i < count; ++i) {
-    const std::string argument = arguments[i];
-    if (argument == "--quick") {
-      options.quick = true;
-    } else if (argument == "--json" && i + 1 < count) {
-      options.json = arguments[++i];
-    } else if (argument == "--dir" && i + 1 < count) {
-      options.folder = arguments[++i];
-    } else {
-      std::fprintf(stderr, "usage: serve_bench [--quick] [--dir FOLDER] [--json FILE]\n");
-      return 2;
-    }
-  }
+  cairn::bench::Options options = cairn::bench::ParseOptions(count, arguments);
   const std::string folder = options.folder + "/serve-bench." + std::to_string(getpid());
   std::filesystem::create_directories(folder);
   const std::vector<cairn::bench::Figure> figures = cairn::bench::Bench(options, folder).Run();

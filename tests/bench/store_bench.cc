@@ -22,6 +22,7 @@
 
 #include "kvstore/base/random.h"
 #include "kvstore/node/embedded/embedded_node.h"
+#include "tests/bench/bench_options.h"
 
 namespace cairn::bench {
 namespace {
@@ -30,12 +31,6 @@ using kv::ByteSpan;
 using kv::Bytes;
 using kv::kGiB;
 using kv::kMiB;
-
-struct Options {
-  bool quick = false;
-  std::string folder = ".";
-  std::string json;
-};
 
 struct Figure {
   std::string name;
@@ -456,19 +451,6 @@ int Main(const Options& options) {
 }  // namespace cairn::bench
 
 int main(int count, char** arguments) {
-  cairn::bench::Options options;
-  for (int i = 1; i < count; ++i) {
-    const std::string argument = arguments[i];
-    if (argument == "--quick") {
-      options.quick = true;
-    } else if (argument == "--json" && i + 1 < count) {
-      options.json = arguments[++i];
-    } else if (argument == "--dir" && i + 1 < count) {
-      options.folder = arguments[++i];
-    } else {
-      std::fprintf(stderr, "usage: store_bench [--quick] [--dir FOLDER] [--json FILE]\n");
-      return 2;
-    }
-  }
+  cairn::bench::Options options = cairn::bench::ParseOptions(count, arguments);
   return cairn::bench::Main(options);
 }

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <condition_variable>
 #include <mutex>
 #include <optional>
 
+#include "kvstore/async/handover.h"
 #include "kvstore/node/embedded/folder_media.h"
 #include "kvstore/os/system_clock.h"
 #include "kvstore/os/thread_pool.h"
@@ -17,27 +17,6 @@
 
 namespace cairn::kv {
 namespace {
-
-// A value that one thread gives and another waits for.
-template <typename T>
-class Handover {
- public:
-  void Give(T value) {
-    const std::lock_guard lock(mutex_);
-    value_.emplace(std::move(value));
-    arrived_.notify_one();
-  }
-  T Wait() {
-    std::unique_lock lock(mutex_);
-    arrived_.wait(lock, [this] { return value_.has_value(); });
-    return std::move(*value_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::optional<T> value_;
-};
 
 Status CheckOptions(const EmbeddedOptions& options) {
   if (options.targets < 1 || options.targets > 100) {
