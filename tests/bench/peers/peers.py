@@ -88,7 +88,7 @@ def main():
             with tempfile.TemporaryDirectory(dir=options.folder) as folder:
                 try:
                     store = start(folder)
-                except ImportError as absent:
+                except (ImportError, FileNotFoundError) as absent:  # No package, or no server program.
                     print(f"absent: {name}: {absent}")
                     continue
                 try:
