@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "kvstore/base/units.h"
 
@@ -22,6 +24,10 @@ std::string ReadSmall(int fd) {
   std::string read(text, size > 0 ? static_cast<size_t>(size) : 0);
   while (!read.empty() && read.back() == '\n') read.pop_back();
   return read.empty() ? "unknown" : read;
+}
+
+Status Unreadable(const std::string& path) {
+  return Status(Code::kUnavailable, path + ": " + std::strerror(errno));
 }
 
 std::string InMiB(uint64_t bytes) { return std::to_string(bytes / kMiB) + " MiB"; }
@@ -68,16 +74,31 @@ std::string DataDir::TargetLabel(uint32_t i) {
 
 std::string DataDir::TargetFolder(uint32_t i) const { return path_ + "/" + TargetLabel(i); }
 
-Status DataDir::CheckFree(uint64_t bytes) const {
-  struct statvfs info {};
-  if (::statvfs(path_.c_str(), &info) != 0) {
-    return Status(Code::kUnavailable, path_ + ": " + std::strerror(errno));
+Status DataDir::CheckFree(const std::vector<uint32_t>& targets, uint64_t bytes) const {
+  struct FileSystem {
+    std::string path;
+    uint64_t needed = 0;
+  };
+  std::map<dev_t, FileSystem> file_systems;
+  for (const uint32_t i : targets) {
+    struct stat info {};
+    std::string place = TargetFolder(i);
+    if (::stat(place.c_str(), &info) != 0) place = path_;
+    if (::stat(place.c_str(), &info) != 0) return Unreadable(place);
+    FileSystem& file_system = file_systems[info.st_dev];
+    if (file_system.path.empty()) file_system.path = place;
+    file_system.needed += bytes;
   }
-  const uint64_t free = uint64_t{info.f_bavail} * info.f_frsize;
-  if (free >= bytes) return Status();
-  return Status(Code::kNoSpace, "the targets in " + path_ + " need " + InMiB(bytes) +
-                                    ", but their file system has " + InMiB(free) +
-                                    " free: configure less, or free some");
+  for (const auto& [device, file_system] : file_systems) {
+    struct statvfs info {};
+    if (::statvfs(file_system.path.c_str(), &info) != 0) return Unreadable(file_system.path);
+    const uint64_t free = uint64_t{info.f_bavail} * info.f_frsize;
+    if (free >= file_system.needed) continue;
+    return Status(Code::kNoSpace, "the targets in " + file_system.path + " need " +
+                                      InMiB(file_system.needed) + ", but their file system has " +
+                                      InMiB(free) + " free: configure less, or free some");
+  }
+  return Status();
 }
 
 }  // namespace cairn::kv

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kvstore/base/result.h"
 
@@ -24,8 +25,9 @@ class DataDir {
   static std::string TargetLabel(uint32_t i);
   const std::string& path() const { return path_; }
 
-  // kNoSpace, with numbers, when the file system has less than `bytes` free.
-  Status CheckFree(uint64_t bytes) const;
+  // kNoSpace, with numbers, when a file system has less free than those of `targets` that are to be
+  // made on it need, `bytes` each. A target's folder may be a mount of its own.
+  Status CheckFree(const std::vector<uint32_t>& targets, uint64_t bytes) const;
 
  private:
   DataDir(std::string path, int lock_fd) : path_(std::move(path)), lock_fd_(lock_fd) {}

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <utility>
+#include <vector>
 
 #include "kvstore/os/file_disk.h"
 #include "kvstore/segment/format.h"
@@ -64,11 +65,11 @@ bool FolderMedia::AnyExists() const {
 }
 
 Status FolderMedia::Check() const {
-  uint64_t missing = 0;
+  std::vector<uint32_t> missing;
   for (uint32_t i = 0; i < options_.targets; ++i) {
     const std::string folder = dir_.TargetFolder(i);
     if (!Exists(i)) {
-      ++missing;
+      missing.push_back(i);
       continue;
     }
     if (::access(folder.c_str(), W_OK | X_OK) != 0 ||
@@ -77,7 +78,7 @@ Status FolderMedia::Check() const {
     }
     KV_RETURN_IF_ERROR(CheckVersion(SegmentsOf(folder)));
   }
-  return dir_.CheckFree(missing * options_.target_bytes);
+  return dir_.CheckFree(missing, options_.target_bytes);
 }
 
 Task<Result<TargetMedium>> FolderMedia::Open(uint32_t i) {
@@ -137,7 +138,8 @@ Task<Result<TargetMedium>> FolderMedia::Replace(uint32_t i, Status why) {
   }
   log_.Error(DataDir::TargetLabel(i) + " cannot be used (" + why.ToString() + "): set aside as " +
              aside + "; it is made anew and empty, and what it held is rebuilt when it is read");
-  KV_CO_RETURN_IF_ERROR(dir_.CheckFree(options_.target_bytes));
+  const std::vector<uint32_t> places = {i};
+  KV_CO_RETURN_IF_ERROR(dir_.CheckFree(places, options_.target_bytes));
   co_return co_await OpenPatiently(i);
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "kvstore/base/random.h"
+#include "kvstore/node/embedded/data_dir.h"
 #include "tests/support/poller_from_environment.h"
 #include "tests/support/status_matchers.h"
 
@@ -170,6 +171,22 @@ TEST_F(EmbeddedNodeTest, MoreThanTheFileSystemHasIsRefusedWithNumbers) {
   EXPECT_THAT(status, HasCode(Code::kNoSpace));
   EXPECT_THAT(status.message(), HasSubstr("MiB free"));
   EXPECT_FALSE(fs::exists(options_.data_dir + "/target-00"));
+}
+
+// A link to a folder stands for a mount: what counts is the file system that it leads to.
+TEST_F(EmbeddedNodeTest, SpaceIsAskedOfTheFileSystemOfEachTarget) {
+  std::string mount = "/dev/shm/cairn-XXXXXX";
+  if (::mkdtemp(mount.data()) == nullptr) GTEST_SKIP() << "no second file system at /dev/shm";
+  fs::create_directories(options_.data_dir);
+  fs::create_directory_symlink(mount, options_.data_dir + "/target-03");
+  options_.target_bytes = 1ull << 50;
+  const std::vector<uint32_t> on_the_mount = {3};
+  const auto dir = DataDir::Open(options_.data_dir);
+  ASSERT_THAT(dir, IsOk());
+  const Status status = dir.value()->CheckFree(on_the_mount, options_.target_bytes);
+  EXPECT_THAT(status, HasCode(Code::kNoSpace));
+  EXPECT_THAT(status.message(), HasSubstr("target-03 need"));
+  fs::remove_all(mount);
 }
 
 TEST_F(EmbeddedNodeTest, ConfiguredNonsenseIsRefused) {
