@@ -1,6 +1,8 @@
 // One function for each group of relations; all of them are checked, so that a person sees all.
 #include "kvstore/config/config_check.h"
 
+#include "kvstore/config/address_text.h"
+#include "kvstore/config/cluster_check.h"
 #include "kvstore/config/quantity.h"
 
 namespace cairn::kv {
@@ -8,32 +10,44 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// "HOST:PORT" or "[HOST]:PORT" into its two parts. False when it is neither.
-bool SplitAddress(const std::string& text, std::string& host, uint64_t& port) {
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size()) return false;
-  host = text.substr(0, colon);
-  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  if (host.empty()) return false;
-  port = 0;
-  for (size_t i = colon + 1; i < text.size(); ++i) {
-    if (text[i] < '0' || text[i] > '9') return false;
-    port = port * 10 + static_cast<uint64_t>(text[i] - '0');
-    if (port > 65'535) return false;
-  }
-  return true;
-}
-
-bool IsLoopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
 void CheckStore(const DaemonConfig& config, Lines& lines) {
   const EmbeddedOptions& node = config.node;
   if (node.data_dir.empty()) lines.push_back("store.data_dir: is empty; name a folder");
   if (node.target_bytes % kSectorSize != 0) {
     lines.push_back("store.target_size: " + FormatBytes(node.target_bytes) +
                     " is not a multiple of " + FormatBytes(kSectorSize) + "; use whole MiB");
+  }
+}
+
+void CheckTcp(const ListenConfig& listen, Lines& lines) {
+  if (listen.tcp.empty()) return;
+  const auto address = SplitAddress(listen.tcp);
+  if (!address) {
+    lines.push_back("listen.tcp: '" + listen.tcp +
+                    "' is no address; write HOST:PORT, such as 127.0.0.1:7411");
+  } else if (!IsLoopback(address->host) && !listen.tcp_beyond_loopback) {
+    lines.push_back("listen.tcp: " + address->host +
+                    " can be reached from other machines, and the traffic is not encrypted; set "
+                    "listen.tcp_beyond_loopback = true if the network is safe, or use 127.0.0.1");
+  }
+}
+
+void CheckMetrics(const ListenConfig& listen, Lines& lines) {
+  if (listen.metrics.empty()) return;
+  const auto address = SplitAddress(listen.metrics);
+  if (!address) {
+    lines.push_back("listen.metrics: '" + listen.metrics +
+                    "' is no address; write HOST:PORT, such as 127.0.0.1:9511");
+    return;
+  }
+  if (!IsLoopback(address->host) && !listen.metrics_beyond_loopback) {
+    lines.push_back("listen.metrics: " + address->host +
+                    " can be reached from other machines, and nobody is asked who he is; set "
+                    "listen.metrics_beyond_loopback = true if the network is safe, or use "
+                    "127.0.0.1");
+  }
+  if (listen.metrics == listen.tcp && address->port != 0) {
+    lines.push_back("listen.metrics: is the same address as listen.tcp; choose another port");
   }
 }
 
@@ -49,30 +63,8 @@ void CheckListen(const DaemonConfig& config, Lines& lines) {
     lines.push_back(
         "listen.unix_socket: it and listen.tcp are both empty: nobody could come in; set one");
   }
-  std::string host;
-  uint64_t port = 0;
-  if (!listen.tcp.empty()) {
-    if (!SplitAddress(listen.tcp, host, port)) {
-      lines.push_back("listen.tcp: '" + listen.tcp +
-                      "' is no address; write HOST:PORT, such as 127.0.0.1:7411");
-    } else if (!IsLoopback(host) && !listen.tcp_beyond_loopback) {
-      lines.push_back("listen.tcp: " + host +
-                      " can be reached from other machines, and the traffic is not encrypted; set "
-                      "listen.tcp_beyond_loopback = true if the network is safe, or use 127.0.0.1");
-    }
-  }
-  if (!listen.metrics.empty()) {
-    if (!SplitAddress(listen.metrics, host, port)) {
-      lines.push_back("listen.metrics: '" + listen.metrics +
-                      "' is no address; write HOST:PORT, such as 127.0.0.1:9511");
-    } else if (!IsLoopback(host)) {
-      lines.push_back("listen.metrics: " + host +
-                      " is not loopback; use 127.0.0.1, and a proxy that asks who comes");
-    }
-    if (listen.metrics == listen.tcp && port != 0) {
-      lines.push_back("listen.metrics: is the same address as listen.tcp; choose another port");
-    }
-  }
+  CheckTcp(listen, lines);
+  CheckMetrics(listen, lines);
 }
 
 void CheckAdmin(const DaemonConfig& config, Lines& lines) {
@@ -132,6 +124,7 @@ Status CheckConfig(const DaemonConfig& config, const MachineFacts& machine) {
   CheckStore(config, lines);
   CheckListen(config, lines);
   CheckAdmin(config, lines);
+  CheckCluster(config, lines);
   CheckMemory(config, machine, lines);
   CheckUpkeep(config, lines);
   std::string text;
@@ -157,6 +150,7 @@ std::vector<std::string> ConfigWarnings(const DaemonConfig& config) {
   if (config.node.node.reclaim.move_percent_max == 0) {
     lines.push_back("reclaim.move_percent_max: 0 evicts blocks that are in use with their segment");
   }
+  WarnOfCluster(config.cluster, lines);
   return lines;
 }
 

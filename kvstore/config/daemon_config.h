@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kvstore/base/log.h"
+#include "kvstore/config/cluster_config.h"
 #include "kvstore/node/embedded/embedded_node.h"
 #include "kvstore/serve/server.h"
 
@@ -18,7 +19,8 @@ struct ListenConfig {
   bool tcp_beyond_loopback = false;  // There is no encryption yet: a promise that the net is safe.
   // The file whose first line TCP clients must name to administer. Empty: none of them may.
   std::string admin_token_file = "";
-  std::string metrics = "127.0.0.1:9511";  // /metrics and /healthz over HTTP. Empty: none.
+  std::string metrics = "127.0.0.1:9511";  // /metrics, /healthz, /readyz. Empty: none.
+  bool metrics_beyond_loopback = false;    // Nobody is asked who he is: the same promise.
 };
 
 struct LogConfig {
@@ -30,6 +32,7 @@ struct DaemonConfig {
   EmbeddedOptions node;
   ServerOptions server;  // Its addresses and its token come from `listen`.
   ListenConfig listen;
+  ClusterConfig cluster;
   LogConfig log;
   double drive_writes_per_day = 1.0;  // What the SSDs are rated for: the endurance metric's base.
   bool self_test = true;              // Put, get, verify and delete one block before serving.

@@ -99,6 +99,13 @@ std::string ReadyLine(const DaemonConfig& config, const StoreService& service,
   return line;
 }
 
+// The nodes of a cluster are served from here, once there is something to serve them with.
+Status ServeCluster() {
+  return Status(Code::kInvalid,
+                "cluster.enabled: this version cannot be a node of a cluster yet; set it to false "
+                "to serve the targets of this machine alone");
+}
+
 Status Serve(DaemonConfig config, const DaemonFlags& flags, Signals& signals, DaemonLog& log) {
   log.Info(std::string("cairnd ").append(kVersion).append(": opening ").append(
       config.node.data_dir));
@@ -106,14 +113,15 @@ Status Serve(DaemonConfig config, const DaemonFlags& flags, Signals& signals, Da
   KV_ASSIGN_OR_RETURN(ServerOptions server, WithAdminToken(config));
   config.server = std::move(server);
   StoreService service(ServiceOptions(config), log);
-  KV_ASSIGN_OR_RETURN(const std::unique_ptr<EmbeddedNode> node,
-                      EmbeddedNode::Start(config.node, log, &service));
   std::unique_ptr<HttpEndpoint> metrics;
   if (!config.listen.metrics.empty()) {
     HttpPages pages{.metrics = [&service] { return service.MetricsPage(); },
-                    .health = [&service] { return service.HealthPage(); }};
+                    .health = [&service] { return service.HealthPage(); },
+                    .ready = [&service] { return service.ReadyPage(); }};
     KV_ASSIGN_OR_RETURN(metrics, HttpEndpoint::Start(config.listen.metrics, pages, log));
   }
+  KV_ASSIGN_OR_RETURN(const std::unique_ptr<EmbeddedNode> node,
+                      EmbeddedNode::Start(config.node, log, &service));
   const std::string ready = ReadyLine(config, service, metrics.get());
   log.Info(ready);
   std::printf("%s\n", ready.c_str());
@@ -164,7 +172,9 @@ int RunDaemon(int argc, char** argv) {
   if (!sound.ok()) return Complain(sound, kUsage);
   if (!flags.check_config.empty()) return PrintCheck(config.value(), flags.check_config);
   DaemonLog log(config.value().log);
-  const Status served = Serve(config.value(), flags, signals, log);
+  const Status served = config.value().cluster.enabled
+                            ? ServeCluster()
+                            : Serve(config.value(), flags, signals, log);
   return served.ok() ? kDone : Complain(served, kFailed);
 }
 

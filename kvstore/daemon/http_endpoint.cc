@@ -1,4 +1,4 @@
-// CivetWeb does the HTTP; two paths have a handler, everything else is its 404.
+// CivetWeb does the HTTP; three paths have a handler, everything else is its 404.
 #include "kvstore/daemon/http_endpoint.h"
 
 #include <civetweb.h>
@@ -60,6 +60,7 @@ class HttpEndpoint::Core {
     }
     mg_set_request_handler(context_, "/metrics$", OnMetrics, this);
     mg_set_request_handler(context_, "/healthz$", OnHealth, this);
+    mg_set_request_handler(context_, "/readyz$", OnReady, this);
     mg_set_request_handler(context_, "/", OnOther, this);
     std::array<mg_server_port, 4> ports{};
     if (mg_get_server_ports(context_, static_cast<int>(ports.size()), ports.data()) > 0) {
@@ -96,8 +97,11 @@ class HttpEndpoint::Core {
   static int OnHealth(mg_connection* connection, void* self) {
     return Answer(connection, static_cast<Core*>(self)->pages_.health, "text/plain");
   }
+  static int OnReady(mg_connection* connection, void* self) {
+    return Answer(connection, static_cast<Core*>(self)->pages_.ready, "text/plain");
+  }
   static int OnOther(mg_connection* connection, void*) {
-    static constexpr char kText[] = "There are /metrics and /healthz.\n";
+    static constexpr char kText[] = "There are /metrics, /healthz and /readyz.\n";
     mg_printf(connection,
               "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n"
               "Connection: close\r\n\r\n%s",

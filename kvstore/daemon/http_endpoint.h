@@ -1,4 +1,4 @@
-// Serves /metrics and /healthz over HTTP, on loopback, by threads of its own.
+// Serves /metrics, /healthz and /readyz over HTTP, by threads of its own.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ struct HttpAnswer {
 // not block for long.
 struct HttpPages {
   std::function<HttpAnswer()> metrics;
-  std::function<HttpAnswer()> health;
+  std::function<HttpAnswer()> health;  // Not 200: restart it.
+  std::function<HttpAnswer()> ready;   // Not 200: send nobody there.
 };
 
 class HttpEndpoint {

@@ -16,6 +16,7 @@ namespace cairn::kv {
 namespace {
 
 constexpr Nanos kSilenceMax = Seconds(10);
+constexpr const char* kOpening = "opening the targets\n";
 
 }  // namespace
 
@@ -55,13 +56,14 @@ class StoreService::Core {
     co_await server.Stop();
     server_.reset();
     const std::lock_guard lock(mutex_);
-    stopped_ = true;
+    phase_ = Phase::kStopped;
   }
 
   HttpAnswer MetricsPage() const {
     MetricsSnapshot snapshot;
     {
       const std::lock_guard lock(mutex_);
+      if (phase_ == Phase::kOpening) return {503, kOpening};
       snapshot = last_;
     }
     return {200, MetricsText(snapshot)};
@@ -69,16 +71,30 @@ class StoreService::Core {
 
   HttpAnswer HealthPage() const {
     const std::lock_guard lock(mutex_);
-    if (stopped_) return {503, "stopped\n"};
+    return Health();
+  }
+
+  HttpAnswer ReadyPage() const {
+    const std::lock_guard lock(mutex_);
+    if (phase_ == Phase::kOpening) return {503, kOpening};
+    return Health();
+  }
+
+  uint16_t tcp_port() const { return tcp_port_; }
+
+ private:
+  enum class Phase : uint8_t { kOpening, kServing, kStopped };
+
+  // REQUIRES: mutex_ is held.
+  HttpAnswer Health() const {
+    if (phase_ == Phase::kOpening) return {200, kOpening};
+    if (phase_ == Phase::kStopped) return {503, "stopped\n"};
     if (Poller::Now() - sampled_at_ > kSilenceMax) {
       return {503, "the store's thread has not answered for ten seconds\n"};
     }
     return {200, "ok\n"};
   }
 
-  uint16_t tcp_port() const { return tcp_port_; }
-
- private:
   Task<void> KeepSampling() {
     while (!stopping_->is_set()) {
       co_await parts_->clock.SleepUntil(parts_->clock.Now() + options_.sample_interval,
@@ -113,6 +129,7 @@ class StoreService::Core {
     const std::lock_guard lock(mutex_);
     last_ = std::move(now);
     sampled_at_ = Poller::Now();
+    phase_ = Phase::kServing;
   }
 
   const StoreServiceOptions options_;
@@ -130,7 +147,7 @@ class StoreService::Core {
   uint16_t tcp_port_ = 0;  // Constant once Start is done.
 
   mutable std::mutex mutex_;
-  bool stopped_ = false;     // Protected by mutex_, as are those below.
+  Phase phase_ = Phase::kOpening;  // Protected by mutex_, as are those below.
   MetricsSnapshot last_;
   Instant sampled_at_;
 };
@@ -143,6 +160,7 @@ Status StoreService::Start(const Parts& parts) { return core_->Start(parts); }
 Task<void> StoreService::Stop() { return core_->Stop(); }
 HttpAnswer StoreService::MetricsPage() const { return core_->MetricsPage(); }
 HttpAnswer StoreService::HealthPage() const { return core_->HealthPage(); }
+HttpAnswer StoreService::ReadyPage() const { return core_->ReadyPage(); }
 uint16_t StoreService::tcp_port() const { return core_->tcp_port(); }
 
 }  // namespace cairn::kv

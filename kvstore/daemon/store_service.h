@@ -20,8 +20,7 @@ struct StoreServiceOptions {
   Nanos sample_interval = Seconds(1);  // Of what MetricsPage tells.
 };
 
-// Give it to EmbeddedNode::Start. The methods at the end are thread-safe, from then on until it is
-// destroyed.
+// Give it to EmbeddedNode::Start. The pages are thread-safe, before that and until it is destroyed.
 class StoreService final : public EmbeddedService {
  public:
   // `log` must outlive it.
@@ -32,11 +31,16 @@ class StoreService final : public EmbeddedService {
   Status Start(const Parts& parts) override;
   Task<void> Stop() override;
 
-  // The last sample, at most a little older than `sample_interval`: never waits for the store.
+  // The last sample, at most a little older than `sample_interval`: never waits for the store. 503
+  // before the first one.
   HttpAnswer MetricsPage() const;
-  // 200 "ok"; 503 when the store's thread has not answered for ten seconds, or has stopped.
+  // 200 while it opens its targets, and "ok" later; 503 when the store's thread has not answered
+  // for ten seconds, or has stopped.
   HttpAnswer HealthPage() const;
-  // Of the server; 0 when it does not listen there.
+  // As HealthPage, but 503 until the targets are open, the self-test has passed and the addresses
+  // are listened on.
+  HttpAnswer ReadyPage() const;
+  // Of the server, once it has started; 0 when it does not listen there.
   uint16_t tcp_port() const;
 
  private:

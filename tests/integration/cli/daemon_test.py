@@ -36,6 +36,15 @@ class CheckConfig(Folder):
         self.expect(self.check('[listen]\nunix_socket = ""\n'), 2, "nobody could come in")
         self.expect(self.check("", "--listen-tcp", "0.0.0.0:1"), 2, "tcp_beyond_loopback = true")
 
+    def test_a_cluster_is_checked_and_refused(self):
+        path = self.write("c.toml", '[cluster]\nenabled = true\nnode = "a"\n')
+        self.expect(cairnd("--check-config", path), 0, "sound")
+        done = cairnd("--config", path, "--data-dir", self.folder / "data")
+        self.expect(done, 1, "cluster.enabled: this version cannot be a node of a cluster yet")
+        self.assertFalse((self.folder / "data").exists())
+        self.expect(cairnd("--check-config", path, "--cluster-listen", "0.0.0.0:7412"), 2,
+                    "cluster.secret_file: is empty")
+
     def test_files_that_are_none(self):
         self.expect(cairnd("--check-config", self.folder / "none"), 2, "cannot open it")
         self.expect(cairnd("--check-config", self.folder), 2, "cannot read it")
@@ -147,6 +156,7 @@ class Metrics(Folder):
     def test_what_prometheus_reads(self):
         with Cairnd(self.folder / "data") as daemon:
             self.assertEqual(daemon.http("/healthz"), (200, "text/plain", "ok\n"))
+            self.assertEqual(daemon.http("/readyz"), (200, "text/plain", "ok\n"))
             self.assertEqual(daemon.http("/nonsense")[0], 404)
             self.assertEqual(daemon.http("/metrics", "POST")[0], 405)
             self.assertEqual(daemon.http("/metrics", "HEAD")[2], "")

@@ -33,7 +33,7 @@ std::vector<Broken> Table() {
       {"is no address", [](DaemonConfig& c) { c.listen.tcp = ":1"; }},
       {"tcp_beyond_loopback = true", [](DaemonConfig& c) { c.listen.tcp = "0.0.0.0:7411"; }},
       {"tcp_beyond_loopback = true", [](DaemonConfig& c) { c.listen.tcp = "[::]:7411"; }},
-      {"listen.metrics: 0.0.0.0 is not loopback",
+      {"metrics_beyond_loopback = true",
        [](DaemonConfig& c) { c.listen.metrics = "0.0.0.0:9511"; }},
       {"listen.metrics: 'localhost' is no address",
        [](DaemonConfig& c) { c.listen.metrics = "localhost"; }},
@@ -61,6 +61,80 @@ TEST(CheckConfig, EachRelationIsChecked) {
   }
 }
 
+// A sound node of a cluster that other machines can reach.
+DaemonConfig Clustered() {
+  DaemonConfig config;
+  ClusterConfig& cluster = config.cluster;
+  cluster.enabled = true;
+  cluster.node = "node-3";
+  cluster.rack = "rack-1";
+  cluster.listen = "0.0.0.0:7412";
+  cluster.advertise = "10.0.0.3:7412, node-3.fast.example:7412";
+  cluster.secret_file = "/etc/cairn/cluster.secret";
+  cluster.etcd = "https://10.0.0.7:2379,https://[fd00::7]:2379";
+  cluster.etcd_ca_file = "ca.pem";
+  cluster.etcd_cert_file = "node.pem";
+  cluster.etcd_key_file = "node.key";
+  return config;
+}
+
+std::vector<Broken> ClusterTable() {
+  return {
+      {"cluster.name: '' is no name", [](DaemonConfig& c) { c.cluster.name = ""; }},
+      {"cluster.node: 'Node 3' is no name", [](DaemonConfig& c) { c.cluster.node = "Node 3"; }},
+      {"cluster.node: '", [](DaemonConfig& c) { c.cluster.node = std::string(64, 'n'); }},
+      {"cluster.rack: 'a/b' is no name", [](DaemonConfig& c) { c.cluster.rack = "a/b"; }},
+      {"cluster.listen: '7412' is no address", [](DaemonConfig& c) { c.cluster.listen = "7412"; }},
+      {"cluster.secret_file: is empty", [](DaemonConfig& c) { c.cluster.secret_file = ""; }},
+      {"cluster.advertise: is empty", [](DaemonConfig& c) { c.cluster.advertise = ""; }},
+      {"cluster.advertise: '10.0.0.3' cannot",
+       [](DaemonConfig& c) { c.cluster.advertise = "10.0.0.3"; }},
+      {"cluster.advertise: '10.0.0.3:0' cannot",
+       [](DaemonConfig& c) { c.cluster.advertise = "10.0.0.3:0"; }},
+      {"cluster.advertise: '[::]:7412' cannot",
+       [](DaemonConfig& c) { c.cluster.advertise = "10.0.0.3:7412,[::]:7412"; }},
+      {"cluster.listen: is the same address as listen.tcp",
+       [](DaemonConfig& c) {
+         c.listen.tcp = c.cluster.listen;
+         c.listen.tcp_beyond_loopback = true;
+       }},
+      {"cluster.etcd: is empty", [](DaemonConfig& c) { c.cluster.etcd = ""; }},
+      {"cluster.etcd: '10.0.0.7:2379' is no address",
+       [](DaemonConfig& c) { c.cluster.etcd = "10.0.0.7:2379"; }},
+      {"cluster.etcd: 'https://10.0.0.7' is no address",
+       [](DaemonConfig& c) { c.cluster.etcd = "https://10.0.0.7"; }},
+      {"'http://10.0.0.8:2379' is not encrypted, and others are",
+       [](DaemonConfig& c) { c.cluster.etcd = "https://10.0.0.7:2379,http://10.0.0.8:2379"; }},
+      {"cluster.etcd_cert_file: goes with",
+       [](DaemonConfig& c) { c.cluster.etcd_key_file = ""; }},
+      {"certificates are set, and no address begins with https://",
+       [](DaemonConfig& c) { c.cluster.etcd = "http://127.0.0.1:2379"; }},
+      {"write whole seconds", [](DaemonConfig& c) { c.cluster.lease = Millis(2500); }},
+      {"cluster.suspect_after: 5 s is shorter than cluster.lease (6 s)",
+       [](DaemonConfig& c) { c.cluster.lease = Seconds(6); }},
+      {"cluster.lost_after: 5 s is not longer",
+       [](DaemonConfig& c) { c.cluster.lost_after = c.cluster.suspect_after; }},
+  };
+}
+
+TEST(CheckConfig, EachRelationOfAClusterIsChecked) {
+  EXPECT_TRUE(CheckConfig(Clustered()).ok()) << CheckConfig(Clustered()).message();
+  for (const Broken& broken : ClusterTable()) {
+    DaemonConfig config = Clustered();
+    broken.breaks(config);
+    EXPECT_THAT(CheckConfig(config).message(), HasSubstr(broken.message));
+    config.cluster.enabled = false;
+    EXPECT_TRUE(CheckConfig(config).ok()) << broken.message;
+  }
+}
+
+TEST(CheckConfig, OnLoopbackAClusterNeedsOnlyTheNodesName) {
+  DaemonConfig config;
+  config.cluster.enabled = true;
+  config.cluster.node = "a";
+  EXPECT_TRUE(CheckConfig(config).ok()) << CheckConfig(config).message();
+}
+
 TEST(CheckConfig, SaysAllAtOnce) {
   DaemonConfig config;
   config.node.target_bytes += 1;
@@ -76,6 +150,9 @@ TEST(CheckConfig, AllowsWhatIsMeant) {
   config.listen.tcp_beyond_loopback = true;
   config.listen.metrics = "[::1]:9511";
   EXPECT_TRUE(CheckConfig(config).ok());
+  config.listen.metrics = "0.0.0.0:9511";
+  config.listen.metrics_beyond_loopback = true;
+  EXPECT_TRUE(CheckConfig(config).ok());
   config.listen.metrics = "";
   config.listen.unix_socket = "";
   EXPECT_TRUE(CheckConfig(config).ok());
@@ -87,6 +164,16 @@ TEST(ConfigWarnings, FewTargets) {
   config.node.node.reclaim.move_percent_max = 0;
   EXPECT_THAT(ConfigWarnings(config),
               testing::ElementsAre(HasSubstr("10+2"), HasSubstr("3 copies"), HasSubstr("evicts")));
+}
+
+TEST(ConfigWarnings, AClusterThatIsSeldomMeant) {
+  DaemonConfig config = Clustered();
+  EXPECT_THAT(ConfigWarnings(config), testing::IsEmpty());
+  config.cluster.etcd = "http://10.0.0.7:2379, http://127.0.0.1:2379";
+  config.cluster.lost_after = Seconds(20);
+  EXPECT_THAT(ConfigWarnings(config),
+              testing::ElementsAre(HasSubstr("http://10.0.0.7:2379 is not encrypted"),
+                                   HasSubstr("each would cost a rebuild")));
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ using testing::HasCode;
 
 HttpPages Pages() {
   return {.metrics = [] { return HttpAnswer{200, "m 1\n"}; },
-          .health = [] { return HttpAnswer{503, "no\n"}; }};
+          .health = [] { return HttpAnswer{503, "no\n"}; },
+          .ready = [] { return HttpAnswer{200, "yes\n"}; }};
 }
 
 TEST(HttpEndpoint, TakesAnyPortAndGivesItBack) {

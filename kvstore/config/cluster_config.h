@@ -1,0 +1,32 @@
+// What a node is told of the cluster that it is part of (docs/decisions/0011-cluster.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kvstore/base/time.h"
+#include "kvstore/base/units.h"
+
+namespace cairn::kv {
+
+struct ClusterConfig {
+  bool enabled = false;
+  std::string name = "cairn";
+  std::string node = "";
+  std::string rack = "";       // Empty: the node is a failure domain of its own.
+  std::string listen = "127.0.0.1:7412";
+  std::string advertise = "";  // "10.0.0.1:7412, 10.1.0.1:7412". Empty: `listen`.
+  std::string etcd = "http://127.0.0.1:2379";  // Several with commas.
+  std::string etcd_ca_file = "";
+  std::string etcd_cert_file = "";
+  std::string etcd_key_file = "";
+  std::string secret_file = "";
+  uint32_t group_bits = 8;     // 2^group_bits index groups; fixed when the cluster is made.
+  Nanos lease = Seconds(5);
+  Nanos suspect_after = Seconds(5);
+  Nanos lost_after = Seconds(600);
+  uint64_t rebuild_bytes_per_second = 256 * kMiB;
+  uint32_t data_connections = 4;
+};
+
+}  // namespace cairn::kv
