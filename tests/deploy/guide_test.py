@@ -3,10 +3,12 @@
 Usage: guide_test.py CAIRND CAIRN SOURCE_FOLDER
 """
 import re
+import subprocess
+import tomllib
 import unittest
 
 import yaml
-from cairnd_process import SOURCE, Folder, main, run
+from cairnd_process import CAIRND, SOURCE, Folder, main, run
 
 GUIDE = SOURCE / "docs/guides/operations.md"
 TEXT = GUIDE.read_text(encoding="utf-8")
@@ -45,6 +47,25 @@ class Links(unittest.TestCase):
                 self.assertTrue(target.exists(), f"{path.name}: {link}")
                 if anchor:
                     self.assertIn(anchor, anchors(target), f"{path.name}: {link}")
+
+
+class Names(unittest.TestCase):
+    """What the guide calls a setting or a metric is one."""
+
+    def test_settings_exist(self):
+        printed = subprocess.run([CAIRND, "--print-config"], capture_output=True, text=True, check=True)
+        sections = tomllib.loads(printed.stdout)
+        known = {f"{section}.{key}" for section, keys in sections.items() for key in keys}
+        named = [name for name in re.findall(r"`([a-z_]+\.[a-z_]+)`", TEXT)
+                 if name.split(".")[0] in sections]
+        self.assertGreater(len(named), 8)
+        for name in named:
+            self.assertIn(name, known)
+
+    def test_metrics_exist(self):
+        documented = (GUIDE.parent / "metrics.md").read_text(encoding="utf-8")
+        for name in re.findall(r"`(cairn_\w+)`", TEXT):
+            self.assertIn(f"`{name}`", documented)
 
 
 class Commands(Folder):
