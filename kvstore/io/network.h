@@ -1,8 +1,14 @@
-// The seam to other nodes: a request, an answer, a deadline.
+// The seam to other nodes: a small body and a payload each way, and a deadline.
+//
+// The payload of a request is never copied on its way out, and that of an answer lands where the
+// caller says. Transports: TCP (kvstore/os/tcp_network.h) and the simulated one (tests/sim); all
+// pass tests/unit/kvstore/io/network_conformance_test.cc.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <utility>
+#include <vector>
 
 #include "kvstore/async/task.h"
 #include "kvstore/base/bytes.h"
@@ -21,16 +27,51 @@ class Network {
  public:
   virtual ~Network() = default;
 
-  // Sends `request` and returns the peer's answer, or kUnavailable when the peer cannot be reached,
-  // or kDeadline. After a failure the peer may or may not have acted on the request.
-  virtual Task<Result<Bytes>> Call(NodeId target, Bytes request, Instant deadline) = 0;
+  struct Outgoing {
+    explicit Outgoing(Bytes message, std::vector<ByteSpan> pieces = {})
+        : body(std::move(message)), payload(std::move(pieces)) {}
+    uint64_t payload_size() const {
+      uint64_t size = 0;
+      for (const ByteSpan piece : payload) size += piece.size();
+      return size;
+    }
 
-  using Handler = std::function<Task<Bytes>(NodeId source, Bytes request)>;
+    Bytes body;
+    std::vector<ByteSpan> payload;  // The caller's memory, until the task is done.
+  };
+  // Its payload is the first `payload_size` bytes of the call's `into`.
+  struct Answer {
+    explicit Answer(Bytes message, size_t landed = 0)
+        : body(std::move(message)), payload_size(landed) {}
+
+    Bytes body;
+    size_t payload_size = 0;
+  };
+  // What a handler returns.
+  struct Reply {
+    explicit Reply(Bytes message, Bytes data = Bytes())
+        : body(std::move(message)), payload(std::move(data)) {}
+
+    Bytes body;
+    Bytes payload;
+  };
+
+  // Sends `request` to `peer` and returns its answer. kUnavailable: the peer cannot be reached, or
+  // its answer is larger than `into`. kDeadline, kOverloaded: too much is on its way to the peer.
+  // kInvalid: the request is larger than the limits below. After a failure the peer may or may not
+  // have acted on the request. What `into` holds then is undefined, but after the task is done,
+  // whatever it returned, nothing writes to `into` or reads the payload any more.
+  virtual Task<Result<Answer>> Call(NodeId peer, Outgoing request, MutableByteSpan into,
+                                    Instant deadline) = 0;
+
+  // `payload` is sector-aligned, as is that of the Reply.
+  using Handler = std::function<Task<Reply>(NodeId source, Bytes body, Bytes payload)>;
   // Answers calls to this node from now on. Set once; the handler must outlive the network.
   virtual void Serve(Handler handler) = 0;
 };
 
-// The largest request or answer, in bytes: larger ones are refused with kInvalid before sending.
-inline constexpr uint64_t kMessageSizeMax = 72 * kMiB;
+// The largest body and the largest payload, of a request as of an answer.
+inline constexpr uint64_t kMessageBodySizeMax = 4 * kMiB;
+inline constexpr uint64_t kMessagePayloadSizeMax = 72 * kMiB;
 
 }  // namespace cairn::kv

@@ -67,6 +67,16 @@ Result<SocketAddress> SocketAddress::Parse(std::string_view text) {
   return address;
 }
 
+bool SocketAddress::is_loopback() const {
+  if (storage_.ss_family == AF_INET) {
+    const auto* name = reinterpret_cast<const sockaddr_in*>(&storage_);
+    return (ntohl(name->sin_addr.s_addr) >> 24) == IN_LOOPBACKNET;
+  }
+  if (storage_.ss_family != AF_INET6) return is_unix();
+  const auto* name = reinterpret_cast<const sockaddr_in6*>(&storage_);
+  return IN6_IS_ADDR_LOOPBACK(&name->sin6_addr);
+}
+
 Result<int> SocketAddress::NewSocket() const {
   const int fd = socket(storage_.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) {

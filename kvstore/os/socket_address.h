@@ -28,6 +28,8 @@ class SocketAddress {
 
   sockaddr& address() { return reinterpret_cast<sockaddr&>(storage_); }
   uint32_t size() const { return size_; }
+  // Reached from this machine only.
+  bool is_loopback() const;
   bool is_unix() const { return storage_.ss_family == AF_UNIX; }
   const std::string& text() const { return text_; }
 

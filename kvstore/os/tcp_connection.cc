@@ -1,154 +1,140 @@
-// A reader and a writer side by side.
+// Hello messages have fixed sizes, so that a stranger costs no memory.
 #include "kvstore/os/tcp_connection.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/uio.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <utility>
+
+#include "kvstore/os/entropy.h"
 
 namespace cairn::kv {
 namespace {
 
-constexpr size_t kReceiveBufferSize = 64 * kKiB;
+using Kind = HelloOutcome::Kind;
 
-// Drops the first `sent` bytes from what a message still has to send.
-void Advance(msghdr& message, size_t sent) {
-  while (sent > 0) {
-    iovec& first = *message.msg_iov;
-    const size_t step = std::min(sent, first.iov_len);
-    first.iov_base = static_cast<uint8_t*>(first.iov_base) + step;
-    first.iov_len -= step;
-    sent -= step;
-    if (first.iov_len == 0) {
-      ++message.msg_iov;
-      --message.msg_iovlen;
-    }
-  }
+// A peer whose machine is gone says nothing: the kernel asks, and ends the connection.
+constexpr int kSilentSeconds = 5;
+constexpr int kProbeSeconds = 2;
+constexpr int kProbes = 3;
+constexpr int kUnheardMillis = 10'000;
+
+void WatchPeer(int socket) {
+  const auto set = [socket](int level, int name, int value) {
+    setsockopt(socket, level, name, &value, sizeof(value));
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, kSilentSeconds);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, kProbeSeconds);
+  set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, kUnheardMillis);
 }
+
+Nonce DrawNonce() {
+  Nonce nonce;
+  FillFromKernel(nonce);
+  return nonce;
+}
+
+HelloOutcome Ended() { return {Kind::kEnded, "the connection ended during the hello"}; }
+
+HelloOutcome Unproven() {
+  return {Kind::kUnproven, "it does not know the secret of this cluster"};
+}
+
+HelloOutcome Malformed() { return {Kind::kMalformed, "it does not speak as a node does"}; }
 
 }  // namespace
 
 TcpConnection::TcpConnection(Poller& poller, int socket, uint64_t id)
-    : poller_(poller), socket_(socket), id_(id), buffer_(kReceiveBufferSize) {
-  const int on = 1;
-  setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    : stream_(poller, socket), id_(id) {
+  WatchPeer(socket);
 }
 
-TcpConnection::~TcpConnection() { poller_.Close(socket_); }
-
-Task<void> TcpConnection::Run(Sink& sink) {
-  Task<void> sending = SendFrames();
-  co_await ReceiveFrames(sink);
-  Close();
-  co_await sending;
-}
-
-void TcpConnection::Close() {
-  if (closing_) return;
-  closing_ = true;
-  shutdown(socket_, SHUT_RDWR);
-  if (wake_.has_value()) wake_->Set();
-}
-
-bool TcpConnection::Enqueue(Frame frame) {
-  const uint64_t size = kFrameHeaderSize + frame.payload.size();
-  if (closing_ || queue_bytes_ + size > kSendQueueBytesMax) return false;
-  queue_bytes_ += size;
-  queue_.push_back(std::move(frame));
-  if (wake_.has_value()) wake_->Set();
-  return true;
-}
-
-void TcpConnection::Withdraw(uint64_t request_id) {
-  const auto found = std::find_if(queue_.begin(), queue_.end(), [request_id](const Frame& frame) {
-    return frame.header.request_id == request_id && frame.header.kind == FrameKind::kRequest;
-  });
-  if (found == queue_.end()) return;
-  queue_bytes_ -= kFrameHeaderSize + found->payload.size();
-  queue_.erase(found);
-}
-
-Task<void> TcpConnection::ReceiveFrames(Sink& sink) {
-  for (;;) {
-    FrameHeaderBytes bytes;
-    if (!co_await Fill(bytes)) co_return;
-    const Result<FrameHeader> header = ParseFrameHeader(bytes);
-    if (!header.ok()) {
-      sink.OnMalformed(id_);
-      co_return;
-    }
-    Frame frame(header.value(), Bytes(header.value().payload_size));
-    if (!co_await Fill(frame.payload.span())) co_return;
-    if (!co_await sink.OnFrame(id_, std::move(frame))) {
-      sink.OnMalformed(id_);
-      co_return;
-    }
+Task<HelloOutcome> TcpConnection::Introduce(const NodeIdentity& me, NodeId callee,
+                                            ConnectionRole role) {
+  peer_ = callee;
+  role_ = role;
+  const HelloOffer offer{.versions = me.versions, .role = role, .caller = me.self,
+                         .callee = callee, .cluster = me.cluster, .nonce = DrawNonce()};
+  const OfferBytes offered = EncodeOffer(offer);
+  if (!co_await stream_.SendAhead(offered)) co_return Ended();
+  WelcomeBytes answered{};
+  std::vector<MutableByteSpan> into{MutableByteSpan(answered)};
+  if (co_await stream_.Fill(std::move(into)) != Received::kOk) co_return Ended();
+  const Result<HelloWelcome> welcome = ParseWelcome(answered);
+  if (!welcome.ok()) co_return Malformed();
+  if (welcome.value().refusal != HelloRefusal::kNone) {
+    co_return HelloOutcome{Kind::kRefused,
+                           std::string(RefusalText(welcome.value().refusal))};
   }
+  if (!SameSecret(welcome.value().proof, CalleeProof(me.secret, offered, answered))) {
+    co_return Unproven();
+  }
+  version_ = welcome.value().version;
+  if (welcome.value().callee != callee || version_ < me.versions.min ||
+      version_ > me.versions.max) {
+    co_return Malformed();
+  }
+  const Sha256Digest proof = CallerProof(me.secret, offered, answered);
+  if (!co_await stream_.SendAhead(proof)) co_return Ended();
+  co_return HelloOutcome{};
 }
 
-Task<bool> TcpConnection::Fill(MutableByteSpan target) {
-  while (!target.empty()) {
-    if (begin_ == end_ && target.size() < kReceiveBufferSize) {
-      const int64_t got = co_await poller_.Receive(socket_, buffer_.data(), kReceiveBufferSize);
-      if (got == -EINTR || got == -EAGAIN) continue;
-      if (got <= 0) co_return false;
-      begin_ = 0;
-      end_ = static_cast<size_t>(got);
-    }
-    if (begin_ < end_) {
-      const size_t size = std::min(target.size(), end_ - begin_);
-      std::memcpy(target.data(), buffer_.data() + begin_, size);
-      begin_ += size;
-      target = target.subspan(size);
-      continue;
-    }
-    // Large payloads land where they belong.
-    const auto size = static_cast<uint32_t>(target.size());
-    const int64_t got = co_await poller_.Receive(socket_, target.data(), size);
-    if (got == -EINTR || got == -EAGAIN) continue;
-    if (got <= 0) co_return false;
-    target = target.subspan(static_cast<size_t>(got));
+Task<HelloOutcome> TcpConnection::Admit(const NodeIdentity& me) {
+  OfferBytes offered{};
+  std::vector<MutableByteSpan> into{MutableByteSpan(offered)};
+  if (co_await stream_.Fill(std::move(into)) != Received::kOk) co_return Ended();
+  const Result<HelloOffer> offer = ParseOffer(offered);
+  if (!offer.ok()) co_return Malformed();
+  HelloWelcome welcome;
+  welcome.refusal = Judge(me, offer.value());
+  welcome.version = version_;
+  welcome.callee = me.self;
+  welcome.nonce = DrawNonce();
+  const bool fits = welcome.refusal == HelloRefusal::kNone;
+  if (fits) welcome.proof = CalleeProof(me.secret, offered, EncodeWelcome(welcome));
+  const WelcomeBytes answered = EncodeWelcome(welcome);
+  if (!co_await stream_.SendAhead(answered)) co_return Ended();
+  if (!fits) {
+    co_return HelloOutcome{Kind::kRefused, std::string(RefusalText(welcome.refusal))};
   }
-  co_return true;
+  Sha256Digest proof{};
+  into.assign(1, MutableByteSpan(proof));
+  if (co_await stream_.Fill(std::move(into)) != Received::kOk) co_return Ended();
+  if (!SameSecret(proof, CallerProof(me.secret, offered, answered))) co_return Unproven();
+  co_return HelloOutcome{};
 }
 
-Task<void> TcpConnection::SendFrames() {
-  for (;;) {
-    while (!queue_.empty() && !closing_) {
-      Frame frame = std::move(queue_.front());
-      queue_.pop_front();
-      const uint64_t size = kFrameHeaderSize + frame.payload.size();
-      const bool sent = co_await SendWhole(std::move(frame));
-      queue_bytes_ -= size;
-      if (!sent) Close();
-    }
-    if (closing_) co_return;
-    Event& wake = wake_.emplace(poller_.loop());
-    co_await wake;
-    wake_.reset();
-  }
+HelloRefusal TcpConnection::Judge(const NodeIdentity& me, const HelloOffer& offer) {
+  peer_ = offer.caller;
+  role_ = offer.role;
+  const std::optional<uint16_t> version = CommonVersion(me.versions, offer.versions);
+  version_ = version.value_or(0);
+  if (!version.has_value()) return HelloRefusal::kVersion;
+  if (offer.cluster != me.cluster) return HelloRefusal::kCluster;
+  if (offer.callee != me.self) return HelloRefusal::kNode;
+  return HelloRefusal::kNone;
 }
 
-Task<bool> TcpConnection::SendWhole(Frame frame) {
-  FrameHeaderBytes header = EncodeFrameHeader(frame.header);
-  std::array<iovec, 2> pieces;
-  pieces[0] = iovec{.iov_base = header.data(), .iov_len = header.size()};
-  pieces[1] = iovec{.iov_base = frame.payload.data(), .iov_len = frame.payload.size()};
-  msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = frame.payload.empty() ? 1 : 2;
-  while (message.msg_iovlen > 0) {
-    const int64_t sent = co_await poller_.Send(socket_, message);
-    if (sent == -EINTR || sent == -EAGAIN) continue;
-    if (sent <= 0) co_return false;
-    Advance(message, static_cast<size_t>(sent));
-  }
-  co_return true;
+Task<Received> TcpConnection::ReceiveHeader(FrameHeader& header) {
+  stream_.ExpectFrame();
+  std::vector<MutableByteSpan> into{MutableByteSpan(header_)};
+  const Received received = co_await stream_.Fill(std::move(into));
+  if (received != Received::kOk) co_return received;
+  const Result<FrameHeader> parsed = ParseFrameHeader(header_);
+  if (!parsed.ok()) co_return Received::kMalformed;
+  header = parsed.value();
+  body_size_ = header.body_size;
+  co_return Received::kOk;
+}
+
+Task<Received> TcpConnection::ReceiveBody(Bytes& body) {
+  body = Bytes(body_size_);
+  std::vector<MutableByteSpan> into{body.span()};
+  const Received received = co_await stream_.Fill(std::move(into));
+  if (received != Received::kOk) co_return received;
+  co_return BodyFits(header_, body.span()) ? Received::kOk : Received::kMalformed;
 }
 
 }  // namespace cairn::kv

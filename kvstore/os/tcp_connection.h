@@ -1,74 +1,70 @@
-// One socket between two nodes: whole frames out in order, whole frames in to a sink.
+// One connection between two nodes: the hello, then frames each way.
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <optional>
+#include <string>
+#include <vector>
 
-#include "kvstore/async/event.h"
 #include "kvstore/async/task.h"
 #include "kvstore/os/poller.h"
+#include "kvstore/os/socket_stream.h"
 #include "kvstore/os/tcp_frame.h"
+#include "kvstore/os/tcp_hello.h"
 
 namespace cairn::kv {
 
-struct Frame {
-  FrameHeader header;
-  Bytes payload;
-
-  Frame(const FrameHeader& frame_header, Bytes frame_payload)
-      : header(frame_header), payload(std::move(frame_payload)) {}
+// Who this node is to others. Constant.
+struct NodeIdentity {
+  NodeId self;
+  ClusterDigest cluster{};
+  std::string secret;
+  VersionRange versions;
 };
 
-// Frames waiting to be sent on one connection, in bytes: beyond it Enqueue refuses.
-inline constexpr uint64_t kSendQueueBytesMax = 4 * kMessageSizeMax;
+// How a hello went. On anything but kOk the connection is of no use.
+struct HelloOutcome {
+  enum class Kind : uint8_t {
+    kOk,
+    kEnded,
+    kMalformed,
+    kRefused,   // By one side or the other: the reason says what does not fit.
+    kUnproven,  // The peer does not know the cluster's secret.
+  };
+  Kind kind = Kind::kOk;
+  std::string reason;
+};
 
+// On the poller's loop thread only. Owned and run as a SocketStream is.
 class TcpConnection {
  public:
-  class Sink {
-   public:
-    virtual ~Sink() = default;
-    // Reading goes on when the task is done. False closes the connection: the frame makes no sense.
-    virtual Task<bool> OnFrame(uint64_t connection_id, Frame frame) = 0;
-    virtual void OnMalformed(uint64_t connection_id) = 0;
-  };
-
-  // Takes `socket` over; it may not be connected yet: frames wait. `poller` must outlive this.
+  // Takes `socket` over; it may not be connected yet: what is sent waits. `poller` must outlive it.
   TcpConnection(Poller& poller, int socket, uint64_t id);
-  ~TcpConnection();
 
-  // Sends and receives on the connected socket until either fails or Close is called.
-  Task<void> Run(Sink& sink);
-  // Ends Run, and a connect in progress, soon.
-  void Close();
+  // The hello, before anything else is received: as the one that connected, and as the other.
+  Task<HelloOutcome> Introduce(const NodeIdentity& me, NodeId callee, ConnectionRole role);
+  Task<HelloOutcome> Admit(const NodeIdentity& me);
 
-  // False when the queue is full or the connection is closing.
-  bool Enqueue(Frame frame);
-  // Takes a request back that has not begun to be sent.
-  void Withdraw(uint64_t request_id);
+  // A header, then its body, then its payload from stream(), whole, then the next header.
+  Task<Received> ReceiveHeader(FrameHeader& header);
+  Task<Received> ReceiveBody(Bytes& body);
 
-  int socket() const { return socket_; }
+  SocketStream& stream() { return stream_; }
   uint64_t id() const { return id_; }
+  // Valid after the hello; before, whom it claims to be.
+  NodeId peer() const { return peer_; }
+  ConnectionRole role() const { return role_; }
+  uint16_t version() const { return version_; }
 
  private:
-  Task<void> ReceiveFrames(Sink& sink);
-  // False when the stream ended.
-  Task<bool> Fill(MutableByteSpan target);
-  Task<void> SendFrames();
-  Task<bool> SendWhole(Frame frame);
+  HelloRefusal Judge(const NodeIdentity& me, const HelloOffer& offer);
 
-  Poller& poller_;
-  const int socket_;
+  SocketStream stream_;
   const uint64_t id_;
-
-  bool closing_ = false;
-  std::deque<Frame> queue_;
-  uint64_t queue_bytes_ = 0;
-  std::optional<Event> wake_;  // Set when the sender sleeps and there is something to send.
-
-  Bytes buffer_;  // Received, not yet looked at: [begin_, end_).
-  size_t begin_ = 0;
-  size_t end_ = 0;
+  NodeId peer_;
+  ConnectionRole role_ = ConnectionRole::kControl;
+  uint16_t version_ = 0;
+  FrameHeaderBytes header_{};
+  uint32_t body_size_ = 0;
 };
 
 }  // namespace cairn::kv

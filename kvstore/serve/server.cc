@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "kvstore/base/hmac.h"
 #include "kvstore/os/entropy.h"
 #include "kvstore/os/socket_address.h"
 #include "kvstore/serve/request_handler.h"
@@ -35,14 +36,6 @@ Status CheckOptions(const ServerOptions& options) {
     return {Code::kInvalid, "session_timeout and stall_timeout are at least 10 ms"};
   }
   return {};
-}
-
-// Takes as long for any two texts of one length.
-bool SameSecret(const std::string& a, const std::string& b) {
-  if (a.size() != b.size()) return false;
-  unsigned difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);
-  return difference == 0;
 }
 
 Id128 DrawSecret() {
@@ -224,8 +217,9 @@ class Server::Core {
     session->secret = DrawSecret();
     session->name = hello.name;
     session->may_administer =
-        connection.is_unix || (!options_.admin_token.empty() &&
-                               SameSecret(options_.admin_token, hello.admin_token));
+        connection.is_unix ||
+        (!options_.admin_token.empty() &&
+         SameSecret(AsBytes(options_.admin_token), AsBytes(hello.admin_token)));
     sessions_.emplace(session->secret, session);
     ++stats_.sessions;
     ++stats_.sessions_opened;

@@ -17,7 +17,11 @@ void TryNodeHeader(ByteSpan input) {
   FrameHeaderBytes bytes{};
   std::memcpy(bytes.data(), input.data(), std::min(input.size(), bytes.size()));
   const auto header = ParseFrameHeader(bytes);
-  if (header.ok()) KV_CHECK(EncodeFrameHeader(header.value()) == bytes);
+  if (!header.ok() || header.value().body_size > 4096) return;
+  const std::vector<uint8_t> body(header.value().body_size);
+  const std::vector<uint8_t> frame = EncodeFrame(header.value(), body);
+  constexpr size_t kWithoutChecksum = kFrameHeaderSize - sizeof(uint64_t);
+  KV_CHECK(std::memcmp(frame.data(), bytes.data(), kWithoutChecksum) == 0);
 }
 
 void TryFrame(ByteSpan input, bool seal) {

@@ -10,12 +10,12 @@
 namespace cairn::sim {
 
 void EchoService::Start() {
-  network_.Serve([this](kv::NodeId source, kv::Bytes request) {
-    return Answer(source, std::move(request));
+  network_.Serve([this](kv::NodeId, kv::Bytes request, kv::Bytes) {
+    return Answer(std::move(request));
   });
 }
 
-kv::Task<kv::Bytes> EchoService::Answer(kv::NodeId, kv::Bytes request) {
+kv::Task<kv::Network::Reply> EchoService::Answer(kv::Bytes request) {
   ++served_;
   const uint64_t size = request.capacity();
   if (tail_ + size > disk_.size()) tail_ = 0;
@@ -27,7 +27,7 @@ kv::Task<kv::Bytes> EchoService::Answer(kv::NodeId, kv::Bytes request) {
   kv::Bytes answer(1 + sizeof(digest));
   answer.data()[0] = static_cast<uint8_t>(status.code());
   std::memcpy(answer.data() + 1, &digest, sizeof(digest));
-  co_return answer;
+  co_return kv::Network::Reply(std::move(answer));
 }
 
 }  // namespace cairn::sim

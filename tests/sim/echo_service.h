@@ -21,7 +21,7 @@ class EchoService {
   uint64_t served() const { return served_; }
 
  private:
-  kv::Task<kv::Bytes> Answer(kv::NodeId source, kv::Bytes request);
+  kv::Task<kv::Network::Reply> Answer(kv::Bytes request);
 
   kv::Network& network_;
   kv::Disk& disk_;

@@ -84,13 +84,14 @@ class EchoSim {
     random_.Fill(request.span());
     const uint64_t digest = kv::Checksum(request.span());
     const kv::NodeId target = servers_[random_.Below(kServers)].id;
-    const kv::Result<kv::Bytes> answer = clock_.Await(network_.node(kClient).Call(
-        target, std::move(request), clock_.Now() + kv::Millis(20)));
+    const kv::Result<kv::Network::Answer> answer = clock_.Await(network_.node(kClient).Call(
+        target, kv::Network::Outgoing(std::move(request)), kv::MutableByteSpan(),
+        clock_.Now() + kv::Millis(20)));
     clock_.Note(TraceKind::kNote, target.value, static_cast<uint64_t>(answer.code()), digest);
     if (!answer.ok()) return true;
     ++answered_;
-    return answer.value().size() == 1 + sizeof(digest) &&
-           std::memcmp(answer.value().data() + 1, &digest, sizeof(digest)) == 0;
+    return answer.value().body.size() == 1 + sizeof(digest) &&
+           std::memcmp(answer.value().body.data() + 1, &digest, sizeof(digest)) == 0;
   }
 
   kv::Loop loop_;

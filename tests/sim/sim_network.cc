@@ -12,24 +12,43 @@ namespace cairn::sim {
 using kv::Bytes;
 using kv::Code;
 using kv::Instant;
+using kv::MutableByteSpan;
 using kv::NodeId;
 using kv::Result;
 using kv::Status;
 using kv::Task;
 
+SimNetwork::Message SimNetwork::Message::Copy() const {
+  return {.source = source, .target = target, .call = call,
+          .source_generation = source_generation, .kind = kind,
+          .body = Bytes::CopyOf(body.span()), .payload = Bytes::CopyOf(payload.span()),
+          .room = room};
+}
+
+SimNetwork::Message SimNetwork::Message::Refusal() const {
+  return {.source = target, .target = source, .call = call,
+          .source_generation = source_generation, .kind = Kind::kRefusal};
+}
+
 class SimNetwork::Node final : public kv::Network {
  public:
   Node(SimNetwork& network, NodeId id) : network_(network), id_(id) {}
 
-  Task<Result<Bytes>> Call(NodeId target, Bytes request, Instant deadline) override {
-    if (request.size() > kv::kMessageSizeMax) {
+  Task<Result<Answer>> Call(NodeId target, Outgoing request, MutableByteSpan into,
+                            Instant deadline) override {
+    if (request.body.size() > kv::kMessageBodySizeMax ||
+        request.payload_size() > kv::kMessagePayloadSizeMax) {
       co_return Status(Code::kInvalid, "request is larger than a message may be");
     }
-    PendingCall pending(network_.loop_);
+    if (deadline <= network_.clock_.Now()) co_return Status(Code::kDeadline, "too late to call");
+    PendingCall pending(network_.loop_, into);
     const uint64_t call = network_.next_call_++;
     pending_.emplace(call, &pending);
-    network_.Send(
-        Message{id_, target, call, generation_, Message::Kind::kRequest, std::move(request)});
+    Message message{.source = id_, .target = target, .call = call,
+                    .source_generation = generation_, .kind = Message::Kind::kRequest,
+                    .body = std::move(request.body), .payload = Joined(request),
+                    .room = std::min<uint64_t>(into.size(), kv::kMessagePayloadSizeMax)};
+    network_.Send(std::move(message));
     co_await network_.clock_.SleepUntil(deadline, &pending.done);
     pending_.erase(call);
     if (!pending.done.is_set()) co_return Status(Code::kDeadline, "no answer in time");
@@ -52,8 +71,13 @@ class SimNetwork::Node final : public kv::Network {
   void OnAnswer(Message message) {
     const auto found = pending_.find(message.call);
     if (found == pending_.end() || found->second->done.is_set()) return;  // Late, or repeated.
-    if (message.kind == Message::Kind::kAnswer) found->second->answer = std::move(message.bytes);
-    found->second->done.Set();
+    PendingCall& pending = *found->second;
+    if (message.kind == Message::Kind::kAnswer) {
+      const kv::ByteSpan payload = std::as_const(message.payload).span();
+      std::copy(payload.begin(), payload.end(), pending.into.begin());
+      pending.answer.emplace(std::move(message.body), payload.size());
+    }
+    pending.done.Set();
   }
 
   const Handler& handler() const { return handler_; }
@@ -61,10 +85,18 @@ class SimNetwork::Node final : public kv::Network {
 
  private:
   struct PendingCall {
-    explicit PendingCall(kv::Loop& loop) : done(loop) {}
+    PendingCall(kv::Loop& loop, MutableByteSpan memory) : done(loop), into(memory) {}
     kv::Event done;
-    std::optional<Bytes> answer;
+    const MutableByteSpan into;
+    std::optional<Answer> answer;
   };
+
+  static Bytes Joined(const Outgoing& request) {
+    Bytes whole = Bytes(request.payload_size());
+    uint8_t* to = whole.data();
+    for (const kv::ByteSpan piece : request.payload) to = std::copy(piece.begin(), piece.end(), to);
+    return whole;
+  }
 
   SimNetwork& network_;
   const NodeId id_;
@@ -123,16 +155,14 @@ void SimNetwork::Send(Message message) {
                     (isolated_.contains(message.source) || isolated_.contains(message.target)));
   ++messages_sent_;
   clock_.Note(TraceKind::kSend, message.source.value, message.target.value,
-              kv::Checksum(message.bytes.span()));
+              kv::Checksum(message.body.span()) ^ kv::Checksum(message.payload.span()));
   if (cut || (link.loss > 0 && random_.Chance(link.loss, 1'000'000))) {
     ++messages_dropped_;
     clock_.Note(TraceKind::kDrop, message.source.value, message.target.value, message.call);
     return;
   }
   if (link.repeat > 0 && random_.Chance(link.repeat, 1'000'000)) {
-    SendCopy(Message{message.source, message.target, message.call, message.source_generation,
-                     message.kind, Bytes::CopyOf(message.bytes.span())},
-             link);
+    SendCopy(message.Copy(), link);
   }
   SendCopy(std::move(message), link);
 }
@@ -140,7 +170,7 @@ void SimNetwork::Send(Message message) {
 void SimNetwork::SendCopy(Message message, const LinkOptions& link) {
   const auto spread = static_cast<uint64_t>((link.latency_max - link.latency_min).value);
   const auto transfer =
-      static_cast<int64_t>(message.bytes.size() * 1'000 / (link.bytes_per_second / 1'000'000));
+      static_cast<int64_t>(message.size() * 1'000 / (link.bytes_per_second / 1'000'000));
   kv::Nanos latency{link.latency_min.value + static_cast<int64_t>(random_.Below(spread + 1))};
   const bool overtaken = link.reorder > 0 && random_.Chance(link.reorder, 1'000'000);
   if (overtaken) latency.value *= 1 + static_cast<int64_t>(random_.Below(100));
@@ -165,8 +195,7 @@ void SimNetwork::Deliver(uint64_t message_id) {
     return;
   }
   if (NodeOf(message.target).handler() == nullptr) {
-    Send(Message{message.target, message.source, message.call, message.source_generation,
-                 Message::Kind::kRefusal, Bytes()});
+    Send(message.Refusal());
     return;
   }
   answers_.Hold(Answer(std::move(message)));
@@ -177,13 +206,20 @@ Task<void> SimNetwork::Answer(Message request) {
   const uint64_t generation = node.generation();
   // A copy: a crash clears the node's handler while this call of it goes on.
   const kv::Network::Handler handler = node.handler();
-  Bytes answer = co_await handler(request.source, std::move(request.bytes));
+  const uint64_t room = request.room;
+  kv::Network::Reply reply = co_await handler(request.source, std::move(request.body),
+                                              std::move(request.payload));
   if (node.generation() != generation) co_return;  // It crashed meanwhile.
-  const bool fits = answer.size() <= kv::kMessageSizeMax;
-  clock_.Note(TraceKind::kAnswer, request.target.value, request.call, answer.size());
-  Send(Message{request.target, request.source, request.call, request.source_generation,
-               fits ? Message::Kind::kAnswer : Message::Kind::kRefusal,
-               fits ? std::move(answer) : Bytes()});
+  const bool fits = reply.body.size() <= kv::kMessageBodySizeMax && reply.payload.size() <= room;
+  clock_.Note(TraceKind::kAnswer, request.target.value, request.call,
+              reply.body.size() + reply.payload.size());
+  Message answer = request.Refusal();
+  if (fits) {
+    answer.kind = Message::Kind::kAnswer;
+    answer.body = std::move(reply.body);
+    answer.payload = std::move(reply.payload);
+  }
+  Send(std::move(answer));
 }
 
 }  // namespace cairn::sim

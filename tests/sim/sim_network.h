@@ -60,7 +60,14 @@ class SimNetwork {
     uint64_t call = 0;
     uint64_t source_generation = 0;  // Of the caller: the answer of a crashed caller goes nowhere.
     enum class Kind : uint8_t { kRequest, kAnswer, kRefusal } kind = Kind::kRequest;
-    kv::Bytes bytes;
+    kv::Bytes body = {};
+    kv::Bytes payload = {};
+    uint64_t room = 0;  // Of a request: the payload of its answer is at most this.
+
+    uint64_t size() const { return body.size() + payload.size(); }
+    Message Copy() const;
+    // To this request.
+    Message Refusal() const;
   };
 
   Node& NodeOf(kv::NodeId id);

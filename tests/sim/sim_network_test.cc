@@ -15,11 +15,12 @@ using kv::Bytes;
 using kv::Code;
 using kv::Millis;
 using kv::NodeId;
-using kv::Result;
+using kv::Network;
 using kv::Seconds;
 using kv::Task;
 using testing::HasCode;
 using testing::IsOk;
+using Answered = kv::Result<Network::Answer>;
 
 constexpr NodeId kClient{1};
 constexpr NodeId kServer{2};
@@ -28,21 +29,22 @@ class SimNetworkTest : public ::testing::Test {
  protected:
   void SetUp() override { Serve(); }
   void Serve() {
-    network_.node(kServer).Serve([this](NodeId source, Bytes request) {
+    network_.node(kServer).Serve([this](NodeId source, Bytes request, Bytes) {
       return Echo(source, std::move(request));
     });
   }
-  Task<Bytes> Echo(NodeId source, Bytes request) {
+  Task<Network::Reply> Echo(NodeId source, Bytes request) {
     EXPECT_EQ(source, kClient);
     requests_.emplace_back(kv::AsText(request.span()));
     co_await clock_.SleepUntil(clock_.Now() + Millis(1), nullptr);
-    co_return request;
+    co_return Network::Reply(std::move(request));
   }
-  Task<Result<Bytes>> Start(const std::string& text) {
-    return network_.node(kClient).Call(kServer, Bytes::CopyOf(kv::AsBytes(text)),
-                                       clock_.Now() + Seconds(1));
+  Task<Answered> Start(const std::string& text) {
+    return network_.node(kClient).Call(kServer,
+                                       Network::Outgoing(Bytes::CopyOf(kv::AsBytes(text))),
+                                       kv::MutableByteSpan(), clock_.Now() + Seconds(1));
   }
-  Result<Bytes> Call(const std::string& text) { return clock_.Await(Start(text)); }
+  Answered Call(const std::string& text) { return clock_.Await(Start(text)); }
 
   kv::Loop loop_;
   SimClock clock_{loop_};
@@ -51,21 +53,21 @@ class SimNetworkTest : public ::testing::Test {
 };
 
 TEST_F(SimNetworkTest, EchoesARequest) {
-  const Result<Bytes> answer = Call("hello");
+  const Answered answer = Call("hello");
   ASSERT_THAT(answer, IsOk());
-  EXPECT_EQ(kv::AsText(answer.value().span()), "hello");
+  EXPECT_EQ(kv::AsText(answer.value().body.span()), "hello");
 }
 
 TEST_F(SimNetworkTest, KeepsTheOrderOfALinkUnlessToldToReorder) {
   std::vector<std::string> sent;
-  std::vector<Task<Result<Bytes>>> calls;
+  std::vector<Task<Answered>> calls;
   for (int i = 0; i < 20; ++i) {
     sent.push_back(std::to_string(i));
     calls.push_back(Start(sent.back()));
   }
   clock_.RunUntilIdle();
   EXPECT_EQ(requests_, sent);
-  for (Task<Result<Bytes>>& call : calls) EXPECT_THAT(call.Take(), IsOk());
+  for (Task<Answered>& call : calls) EXPECT_THAT(call.Take(), IsOk());
 
   network_.SetLinks({.reorder = 500'000});
   requests_.clear();
@@ -74,7 +76,7 @@ TEST_F(SimNetworkTest, KeepsTheOrderOfALinkUnlessToldToReorder) {
   clock_.RunUntilIdle();
   EXPECT_EQ(requests_.size(), sent.size());
   EXPECT_NE(requests_, sent);
-  for (Task<Result<Bytes>>& call : calls) EXPECT_THAT(call.Take(), IsOk());
+  for (Task<Answered>& call : calls) EXPECT_THAT(call.Take(), IsOk());
 }
 
 TEST_F(SimNetworkTest, ACutInEitherDirectionEndsInTheDeadline) {
@@ -103,7 +105,7 @@ TEST_F(SimNetworkTest, RepeatsAndLosesByChance) {
 }
 
 TEST_F(SimNetworkTest, ACrashedNodeRefusesAndItsLateAnswersAreNotSent) {
-  Task<Result<Bytes>> interrupted = Start("before");
+  Task<Answered> interrupted = Start("before");
   clock_.RunUntil([this] { return !requests_.empty(); });
   network_.Crash(kServer);
   EXPECT_THAT(Call("down"), HasCode(Code::kUnavailable));
@@ -114,17 +116,11 @@ TEST_F(SimNetworkTest, ACrashedNodeRefusesAndItsLateAnswersAreNotSent) {
 }
 
 TEST_F(SimNetworkTest, ACrashedCallerIsToldAtOnce) {
-  Task<Result<Bytes>> call = Start("x");
+  Task<Answered> call = Start("x");
   network_.Crash(kClient);
   loop_.RunReady();
   EXPECT_THAT(call.Take(), HasCode(Code::kUnavailable));
   clock_.RunUntilIdle();
-}
-
-TEST_F(SimNetworkTest, RefusesWhatIsTooLarge) {
-  EXPECT_THAT(clock_.Await(network_.node(kClient).Call(kServer, Bytes(kv::kMessageSizeMax + 1),
-                                                       clock_.Now() + Seconds(1))),
-              HasCode(Code::kInvalid));
 }
 
 }  // namespace

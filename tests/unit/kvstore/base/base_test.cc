@@ -6,6 +6,7 @@
 #include "kvstore/base/bytes.h"
 #include "kvstore/base/checksum.h"
 #include "kvstore/base/digest.h"
+#include "kvstore/base/hmac.h"
 #include "kvstore/base/random.h"
 #include "kvstore/base/result.h"
 #include "tests/support/status_matchers.h"
@@ -88,6 +89,27 @@ TEST(Random, SequenceIsTheSameForEver) {
 TEST(Random, BelowStaysBelow) {
   Random random(3);
   for (uint64_t bound = 1; bound < 200; ++bound) EXPECT_LT(random.Below(bound), bound);
+}
+
+TEST(Digest, HmacIsThatOfRfc4231) {
+  const auto hex = [](const Sha256Digest& digest) {
+    std::string text;
+    for (const uint8_t byte : digest) {
+      text += "0123456789abcdef"[byte >> 4];
+      text += "0123456789abcdef"[byte & 15];
+    }
+    return text;
+  };
+  EXPECT_EQ(hex(HmacSha256(AsBytes("Jefe"), AsBytes("what do ya want for nothing?"))),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  const std::vector<uint8_t> long_key(131, 0xaa);
+  EXPECT_EQ(hex(HmacSha256(long_key,
+                           AsBytes("Test Using Larger Than Block-Size Key - Hash Key First"))),
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+  EXPECT_NE(HmacSha256({}, AsBytes("x")), HmacSha256(AsBytes("k"), AsBytes("x")));
+  EXPECT_TRUE(SameSecret(AsBytes("one"), AsBytes("one")));
+  EXPECT_FALSE(SameSecret(AsBytes("one"), AsBytes("onf")));
+  EXPECT_FALSE(SameSecret(AsBytes("one"), AsBytes("ones")));
 }
 
 }  // namespace

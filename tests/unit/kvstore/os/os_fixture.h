@@ -19,12 +19,14 @@ class KeptLog final : public Log {
     const std::lock_guard lock(mutex_);
     lines_.emplace_back(message);
   }
-  bool Has(const std::string& part) {
+  bool Has(const std::string& part) { return Count(part) > 0; }
+  size_t Count(const std::string& part) {
     const std::lock_guard lock(mutex_);
+    size_t count = 0;
     for (const std::string& line : lines_) {
-      if (line.find(part) != std::string::npos) return true;
+      if (line.find(part) != std::string::npos) ++count;
     }
-    return false;
+    return count;
   }
 
  private:

@@ -1,0 +1,119 @@
+// Fixed offsets, little-endian.
+#include "kvstore/os/tcp_hello.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+namespace cairn::kv {
+
+static_assert(std::endian::native == std::endian::little);
+
+namespace {
+
+constexpr uint32_t kOfferMagic = 0x314f5243;    // "CRO1"
+constexpr uint32_t kWelcomeMagic = 0x31485243;  // "CRH1"
+constexpr size_t kProofAt = kWelcomeSize - sizeof(Sha256Digest);
+
+template <typename T>
+void Put(uint8_t* to, const T& value) {
+  std::memcpy(to, &value, sizeof(value));
+}
+
+template <typename T>
+T Load(const uint8_t* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+Sha256Digest Proof(std::string_view side, const std::string& secret, const OfferBytes& offer,
+                   const WelcomeBytes& welcome) {
+  std::vector<uint8_t> said(side.begin(), side.end());
+  said.insert(said.end(), offer.begin(), offer.end());
+  said.insert(said.end(), welcome.begin(), welcome.begin() + kProofAt);
+  return HmacSha256(AsBytes(secret), said);
+}
+
+}  // namespace
+
+std::string_view RefusalText(HelloRefusal refusal) {
+  switch (refusal) {
+    case HelloRefusal::kNone: return "none";
+    case HelloRefusal::kVersion: return "it speaks no version that this node speaks";
+    case HelloRefusal::kCluster: return "it belongs to another cluster";
+    case HelloRefusal::kNode: return "another node answers at that address";
+  }
+  return "unknown";
+}
+
+OfferBytes EncodeOffer(const HelloOffer& offer) {
+  OfferBytes bytes{};
+  Put(&bytes[0], kOfferMagic);
+  Put(&bytes[4], offer.versions.min);
+  Put(&bytes[6], offer.versions.max);
+  bytes[8] = static_cast<uint8_t>(offer.role);
+  Put(&bytes[12], offer.caller.value);
+  Put(&bytes[16], offer.callee.value);
+  Put(&bytes[20], offer.cluster);
+  Put(&bytes[52], offer.nonce);
+  return bytes;
+}
+
+WelcomeBytes EncodeWelcome(const HelloWelcome& welcome) {
+  WelcomeBytes bytes{};
+  Put(&bytes[0], kWelcomeMagic);
+  bytes[4] = static_cast<uint8_t>(welcome.refusal);
+  Put(&bytes[6], welcome.version);
+  Put(&bytes[8], welcome.callee.value);
+  Put(&bytes[12], welcome.nonce);
+  Put(&bytes[kProofAt], welcome.proof);
+  return bytes;
+}
+
+Result<HelloOffer> ParseOffer(const OfferBytes& bytes) {
+  HelloOffer offer;
+  offer.versions = {.min = Load<uint16_t>(&bytes[4]), .max = Load<uint16_t>(&bytes[6])};
+  offer.role = static_cast<ConnectionRole>(bytes[8]);
+  offer.caller.value = Load<uint32_t>(&bytes[12]);
+  offer.callee.value = Load<uint32_t>(&bytes[16]);
+  offer.cluster = Load<ClusterDigest>(&bytes[20]);
+  offer.nonce = Load<Nonce>(&bytes[52]);
+  if (offer.versions.min > offer.versions.max || bytes[8] > 1 || EncodeOffer(offer) != bytes) {
+    return Status(Code::kInvalid, "not the offer of a node");
+  }
+  return offer;
+}
+
+Result<HelloWelcome> ParseWelcome(const WelcomeBytes& bytes) {
+  HelloWelcome welcome;
+  welcome.refusal = static_cast<HelloRefusal>(bytes[4]);
+  welcome.version = Load<uint16_t>(&bytes[6]);
+  welcome.callee.value = Load<uint32_t>(&bytes[8]);
+  welcome.nonce = Load<Nonce>(&bytes[12]);
+  welcome.proof = Load<Sha256Digest>(&bytes[kProofAt]);
+  if (welcome.refusal > HelloRefusal::kNode || EncodeWelcome(welcome) != bytes) {
+    return Status(Code::kInvalid, "not the welcome of a node");
+  }
+  return welcome;
+}
+
+std::optional<uint16_t> CommonVersion(VersionRange a, VersionRange b) {
+  const uint16_t highest = std::min(a.max, b.max);
+  if (highest < std::max(a.min, b.min)) return std::nullopt;
+  return highest;
+}
+
+Sha256Digest CalleeProof(const std::string& secret, const OfferBytes& offer,
+                         const WelcomeBytes& welcome) {
+  return Proof("cairn node, callee", secret, offer, welcome);
+}
+
+Sha256Digest CallerProof(const std::string& secret, const OfferBytes& offer,
+                         const WelcomeBytes& welcome) {
+  return Proof("cairn node, caller", secret, offer, welcome);
+}
+
+}  // namespace cairn::kv

@@ -1,0 +1,77 @@
+// What a TcpNetwork is told, what it counts, and what its two halves share.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "kvstore/base/log.h"
+#include "kvstore/io/clock.h"
+#include "kvstore/io/network.h"
+#include "kvstore/os/poller.h"
+#include "kvstore/os/tcp_connection.h"
+
+namespace cairn::kv {
+
+struct TcpNetworkOptions {
+  NodeId self;
+  // "127.0.0.1:0" and the like; empty for a node that only calls.
+  std::string listen;
+  // Nodes of clusters with other names refuse each other.
+  std::string cluster = {};
+  // Shared by all nodes of the cluster. Empty: only addresses of the loopback are used.
+  std::string secret = {};
+  VersionRange versions = {};
+  // To each peer, for calls with payload; those without share one more.
+  uint32_t data_connections = 2;
+  // Of payloads on their way to and from one peer, and all: beyond it calls are kOverloaded, and
+  // requests of peers are read later.
+  uint64_t peer_bytes_max = 256 * kMiB;
+  uint64_t bytes_max = 1 * kGiB;
+  Nanos connect_timeout = Seconds(1);  // With the hello.
+  Nanos reconnect_after = Seconds(1);  // Of an attempt that failed.
+  Nanos stall_timeout = Seconds(10);   // In the middle of a frame.
+};
+
+struct TcpNetworkStats {
+  uint64_t connections = 0;  // Open now, either way.
+  uint64_t connections_made = 0;
+  uint64_t malformed_frames = 0;  // Each has cost its sender the connection.
+  uint64_t hellos_refused = 0;    // Another cluster, node or version.
+  uint64_t hellos_unproven = 0;   // Without the secret.
+  uint64_t calls = 0;
+  uint64_t calls_overloaded = 0;
+  uint64_t calls_late = 0;
+  uint64_t landings_diverted = 0;  // Answers that came too late and were thrown away.
+  uint64_t connections_cut = 0;    // To take back memory of a call, or of peers that stalled.
+  uint64_t requests = 0;
+};
+
+// Calls with one peer on their way, each way.
+inline constexpr uint32_t kCallsMax = 4096;
+inline constexpr uint64_t kTcpConnectionsMax = 4096;
+// What any one message may take, each way.
+inline constexpr uint64_t kCallBytesMax = kMessageBodySizeMax + 2 * kMessagePayloadSizeMax;
+
+// References of one network's own; all outlive the two halves.
+struct TcpParts {
+  Poller& poller;
+  Clock& clock;
+  Log& log;
+  const TcpNetworkOptions& options;
+  const NodeIdentity& identity;
+  TcpNetworkStats& stats;
+};
+
+// Counts a hello that failed, and tells of it unless it has of this peer.
+class HelloComplaints {
+ public:
+  explicit HelloComplaints(const TcpParts& parts) : parts_(parts) {}
+  void Note(NodeId peer, const HelloOutcome& outcome);
+
+ private:
+  const TcpParts parts_;
+  std::map<NodeId, HelloOutcome::Kind> told_;
+};
+
+}  // namespace cairn::kv
