@@ -21,6 +21,6 @@ class MapView {
   virtual void OnNewer(NodeId peer, uint64_t epoch) = 0;
 };
 
-inline constexpr uint64_t kMapSizeMax = 3 * kMiB;
+inline constexpr uint64_t kMapSizeMax = 16 * kMiB;
 
 }  // namespace cairn::kv

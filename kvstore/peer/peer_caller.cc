@@ -4,6 +4,12 @@
 #include <utility>
 
 namespace cairn::kv {
+namespace {
+
+constexpr uint32_t kMapRoomFirst = 64 * kKiB;
+constexpr int kMapAttemptsMax = 4;  // A larger one takes two, and more when it grows meanwhile.
+
+}  // namespace
 
 Task<Result<PeerCaller::Answer>> PeerCaller::Ask(Order order) {
   Result<Network::Answer> answer = co_await Send(order);
@@ -33,14 +39,26 @@ Task<Result<Network::Answer>> PeerCaller::Send(const Order& order) {
 }
 
 Task<Result<std::vector<uint8_t>>> PeerCaller::FetchMap(NodeId node, Instant deadline) {
-  Order order{.node = node, .target = {}, .verb = peer::Verb::kGetMap};
-  order.deadline = deadline;
-  order.repeat = Repeat::kOnce;
-  Result<Answer> answer = co_await Ask(std::move(order));
-  if (!answer.ok()) co_return answer.status();
-  Result<peer::EncodedMap> map = peer::ParseAnswer<peer::EncodedMap>(answer.value().fields());
-  if (!map.ok()) co_return map.status();
-  co_return std::move(map.value().bytes);
+  uint32_t room = kMapRoomFirst;
+  for (int attempt = 0; attempt < kMapAttemptsMax; ++attempt) {
+    std::vector<uint8_t> bytes(room);
+    const peer::GetMapRequest request{.room = room};
+    Order order{.node = node, .target = {}, .verb = peer::Verb::kGetMap};
+    order.message = peer::Encode(request).value();
+    order.into = bytes;
+    order.deadline = deadline;
+    order.repeat = Repeat::kOnce;
+    const Result<Answer> answer = co_await Ask(std::move(order));
+    if (!answer.ok()) co_return answer.status();
+    const auto size = peer::ParseAnswer<peer::MapSize>(answer.value().fields());
+    if (!size.ok()) co_return size.status();
+    if (answer.value().payload_size == size.value().bytes) {
+      bytes.resize(size.value().bytes);
+      co_return std::move(bytes);
+    }
+    room = size.value().bytes;
+  }
+  co_return Status(Code::kUnavailable, "the map of a node changes faster than it can be read");
 }
 
 }  // namespace cairn::kv

@@ -120,9 +120,12 @@ void Fields(Io&, For<Io, SyncRequest>&) {}
 template <typename Io>
 void Fields(Io&, For<Io, ProbeRequest>&) {}
 template <typename Io>
-void Fields(Io&, For<Io, GetMapRequest>&) {}
-template <typename Io>
 void Fields(Io&, For<Io, Nothing>&) {}
+
+template <typename Io>
+void Fields(Io& io, For<Io, GetMapRequest>& request) {
+  io.Int(request.room);
+}
 
 template <typename Io>
 void Fields(Io& io, For<Io, PublishRequest>& request) {
@@ -206,14 +209,9 @@ void Fields(Io& io, For<Io, SpacePage>& page) {
 }
 
 template <typename Io>
-void Fields(Io& io, For<Io, EncodedMap>& map) {
-  if constexpr (Io::kReading) {
-    const ByteSpan bytes = io.Blob();
-    map.bytes.assign(bytes.begin(), bytes.end());
-  } else {
-    io.Blob(map.bytes);
-  }
-  io.Require(map.bytes.size() <= kMapSizeMax);
+void Fields(Io& io, For<Io, MapSize>& size) {
+  io.Int(size.bytes);
+  io.Require(size.bytes <= kMapSizeMax);
 }
 
 template <typename Io>
@@ -354,7 +352,7 @@ CAIRN_PEER_REQUEST(GetMapRequest);
   template Bytes EncodeAnswer<Value>(const AnswerHead&, const Result<Value>&);   \
   template Result<Value> ParseAnswer<Value>(ByteSpan)
 CAIRN_PEER_ANSWER(Nothing);
-CAIRN_PEER_ANSWER(EncodedMap);
+CAIRN_PEER_ANSWER(MapSize);
 CAIRN_PEER_ANSWER(SpacePage);
 CAIRN_PEER_ANSWER(StripeName);
 CAIRN_PEER_ANSWER(std::vector<Status>);

@@ -117,9 +117,12 @@ struct SpacePage {
   bool more = false;
 };
 struct ProbeRequest {};
-struct GetMapRequest {};
-struct EncodedMap {
-  std::vector<uint8_t> bytes = {};
+// The answer's payload is the map, if it is at most `room`.
+struct GetMapRequest {
+  uint32_t room = 0;
+};
+struct MapSize {
+  uint32_t bytes = 0;
 };
 struct Nothing {};  // The value of verbs that only succeed.
 
@@ -133,7 +136,7 @@ Bytes EncodeRequest(const RequestHead& head, ByteSpan message);
 // The head and the message's fields. kInvalid: too short, or an unknown verb.
 Result<std::pair<RequestHead, ByteSpan>> ParseRequest(ByteSpan body);
 
-// For Nothing, EncodedMap, SpacePage, StripeName and vectors of Status, IndexedStripe and
+// For Nothing, MapSize, SpacePage, StripeName and vectors of Status, IndexedStripe and
 // TargetPort::Filed. What is beyond the limits becomes an answer that says so.
 template <typename Value>
 Bytes EncodeAnswer(const AnswerHead& head, const Result<Value>& answer);

@@ -262,12 +262,12 @@ Task<Network::Reply> PeerService::Do(Work work, peer::ProbeRequest) {
   co_return SayDone(work.target, Status());
 }
 
-Task<Network::Reply> PeerService::Do(Work, peer::GetMapRequest) {
-  const Bytes encoded = map_.Encoded();
-  const ByteSpan bytes = encoded.span();
-  peer::EncodedMap map;
-  map.bytes.assign(bytes.begin(), bytes.end());
-  co_return Say<peer::EncodedMap>(nullptr, std::move(map));
+Task<Network::Reply> PeerService::Do(Work, peer::GetMapRequest request) {
+  Bytes encoded = map_.Encoded();
+  const peer::MapSize size{.bytes = static_cast<uint32_t>(encoded.size())};
+  Network::Reply reply = Say<peer::MapSize>(nullptr, size);
+  if (encoded.size() <= request.room) reply.payload = std::move(encoded);
+  co_return std::move(reply);
 }
 
 // --- Answers ------------------------------------------------------------------------------------

@@ -249,9 +249,12 @@ TEST_P(TargetOfPeer, WhoeverHasTheOlderMapHearsOfTheNewer) {
   ASSERT_FALSE(client_map_.newer.empty());
   EXPECT_EQ(client_map_.newer.back(), std::pair(kServer, uint64_t{8}));
   EXPECT_TRUE(server_map_.newer.empty());
-  const auto map = Await(caller_->FetchMap(kServer, rig_->clock().Now() + Seconds(20)));
-  ASSERT_THAT(map, IsOk());
-  EXPECT_EQ(AsText(map.value()), "map 8");
+  for (const size_t size : {size_t{3}, size_t{5'000'000}}) {
+    server_map_.size = size;
+    const auto map = Await(caller_->FetchMap(kServer, rig_->clock().Now() + Seconds(20)));
+    ASSERT_THAT(map, IsOk());
+    EXPECT_EQ(AsText(map.value()), std::string(size, 'm') + " 8");
+  }
   client_map_.now = 9;
   ASSERT_THAT(Await(target().Sync()), IsOk());
   ASSERT_FALSE(server_map_.newer.empty());

@@ -74,10 +74,13 @@ class TargetWorld {
 class FakeMap final : public MapView {
  public:
   uint64_t epoch() const override { return now; }
-  Bytes Encoded() const override { return Bytes::CopyOf(AsBytes("map " + std::to_string(now))); }
+  Bytes Encoded() const override {
+    return Bytes::CopyOf(AsBytes(std::string(size, 'm') + " " + std::to_string(now)));
+  }
   void OnNewer(NodeId peer, uint64_t epoch) override { newer.emplace_back(peer, epoch); }
 
   uint64_t now = 1;
+  size_t size = 3;
   std::vector<std::pair<NodeId, uint64_t>> newer;
 };
 
