@@ -45,6 +45,7 @@ class Runner:
         show(self.run("store", [self.build / "tests/bench/store_bench", *self.quick]))
         self.run("load estimates", [self.build / "tests/bench/load_estimate_bench", *self.quick])
         show(self.run("store, served", [self.build / "tests/bench/serve_bench", *self.quick]))
+        show(self.run("targets of other nodes", [self.build / "tests/bench/peer_bench", *self.quick]))
 
     def index(self):
         show(self.run("index", [self.build / "tests/bench/index_bench", *self.quick]))

@@ -5,21 +5,16 @@
 // The server has a thread of its own, and so has the client.
 #include <fcntl.h>
 #include <liburing.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "kvstore/base/random.h"
@@ -27,6 +22,7 @@
 #include "kvstore/remote/remote_client.h"
 #include "kvstore/serve/server.h"
 #include "tests/bench/bench_options.h"
+#include "tests/bench/socket_figures.h"
 
 namespace cairn::bench {
 namespace {
@@ -35,28 +31,6 @@ using kv::ByteSpan;
 using kv::Bytes;
 using kv::kMiB;
 using kv::MutableByteSpan;
-
-struct Figure {
-  std::string name;
-  double value = 0;     // MB/s.
-  double baseline = 0;  // MB/s.
-  std::string against;
-};
-
-double Since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-void Must(bool ok, const std::string& what) {
-  if (ok) return;
-  std::fprintf(stderr, "serve_bench: %s\n", what.c_str());
-  std::exit(1);
-}
 
 // --- What bounds it -----------------------------------------------------------------------------
 
@@ -90,46 +64,6 @@ double ReadDevice(const std::string& path, uint64_t unit, const std::vector<uint
   const double seconds = Since(begin);
   io_uring_queue_exit(&ring);
   close(fd);
-  return seconds;
-}
-
-// Seconds for `count` blocks through one TCP connection on loopback, from one thread to another.
-double CopyThroughSocket(uint64_t unit, size_t count) {
-  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  Must(bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0, "bind failed");
-  Must(listen(listener, 1) == 0, "listen failed");
-  getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
-  Bytes source(unit);
-  Bytes target(unit);
-  std::thread sender([&] {
-    const int out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    Must(connect(out, reinterpret_cast<sockaddr*>(&address), size) == 0, "connect failed");
-    for (size_t i = 0; i < count; ++i) {
-      for (size_t sent = 0; sent < unit;) {
-        const ssize_t step = send(out, source.data() + sent, unit - sent, MSG_NOSIGNAL);
-        Must(step > 0, "send failed");
-        sent += static_cast<size_t>(step);
-      }
-    }
-    close(out);
-  });
-  const int in = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-  const auto begin = std::chrono::steady_clock::now();
-  for (size_t i = 0; i < count; ++i) {
-    for (size_t got = 0; got < unit;) {
-      const ssize_t step = recv(in, target.data() + got, unit - got, 0);
-      Must(step > 0, "recv failed");
-      got += static_cast<size_t>(step);
-    }
-  }
-  const double seconds = Since(begin);
-  sender.join();
-  close(in);
-  close(listener);
   return seconds;
 }
 
@@ -370,23 +304,6 @@ class Bench {
   const std::string folder_;
   std::string device_;
 };
-
-void Report(const std::vector<Figure>& figures, const std::string& path) {
-  std::string json = "[";
-  for (const Figure& figure : figures) {
-    const double ratio = figure.value / figure.baseline;
-    std::printf("%-24s %8.0f MB/s, %s %8.0f MB/s, ratio %.2f\n", figure.name.c_str(),
-                figure.value, figure.against.c_str(), figure.baseline, ratio);
-    char line[256];
-    std::snprintf(line, sizeof(line),
-                  "%s{\"name\": \"%s\", \"value\": %.1f, \"unit\": \"MB/s\", \"baseline\": %.1f, "
-                  "\"ratio\": %.4f}",
-                  json.size() > 1 ? ", " : "", figure.name.c_str(), figure.value, figure.baseline,
-                  ratio);
-    json += line;
-  }
-  if (!path.empty()) std::ofstream(path) << json << "]\n";
-}
 
 }  // namespace
 }  // namespace cairn::bench
