@@ -1,12 +1,5 @@
-// Walks the parsed document in file order and asks the table of fields about each key.
+// Walks over the settings of the file and asks the table of fields about each.
 #include "kvstore/config/config_file.h"
-
-// Debian's library throws; built into this file it does not.
-#define TOML_EXCEPTIONS 0
-#undef TOML_SHARED_LIB
-#undef TOML_HEADER_ONLY
-#define TOML_HEADER_ONLY 1
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +8,7 @@
 
 #include "kvstore/config/config_fields.h"
 #include "kvstore/config/quantity.h"
+#include "kvstore/toml/toml_settings.h"
 
 namespace cairn::kv {
 namespace {
@@ -26,21 +20,21 @@ struct Mistake {
   std::string text;
 };
 
+using Kind = TomlSetting::Kind;
+
 class Reader {
  public:
   explicit Reader(DaemonConfig& config) : config_(config) {}
 
-  void ReadTable(const toml::table& table, const std::string& prefix) {
-    for (const auto& [name, node] : table) {
-      const std::string key =
-          prefix.empty() ? std::string(name.str()) : prefix + "." + std::string(name.str());
-      const uint64_t line = name.source().begin.line;
-      const toml::table* inner = node.as_table();
-      if (inner != nullptr && FindField(key) == nullptr) {
-        ReadSection(*inner, key, line);
-      } else {
-        ReadField(node, key, line);
-      }
+  void ReadAll(const std::vector<TomlSetting>& settings) {
+    std::string done;  // What is within it was told of with it.
+    for (const TomlSetting& setting : settings) {
+      if (!done.empty() && setting.key.starts_with(done)) continue;
+      done.clear();
+      const bool is_section = setting.kind == Kind::kTable && FindField(setting.key) == nullptr;
+      if (is_section && ReadSection(setting)) continue;
+      if (!is_section) ReadField(setting);
+      done = setting.key + ".";
     }
   }
 
@@ -57,53 +51,48 @@ class Reader {
   }
 
  private:
-  void ReadSection(const toml::table& table, const std::string& key, uint64_t line) {
+  // False when there is none of that name.
+  bool ReadSection(const TomlSetting& setting) {
     const auto sections = ConfigSections();
-    const bool known = std::any_of(sections.begin(), sections.end(),
-                                   [&](const ConfigSection& s) { return s.name == key; });
-    if (known) return ReadTable(table, key);
+    const bool known = std::any_of(sections.begin(), sections.end(), [&](const ConfigSection& s) {
+      return s.name == setting.key;
+    });
+    if (known) return true;
     std::string names;
     for (const ConfigSection& section : sections) {
       names.append(names.empty() ? "" : ", ").append(section.name);
     }
-    mistakes_.push_back({line, "there is no section [" + key + "]; the sections are: " + names});
+    mistakes_.push_back({setting.line, "there is no section [" + setting.key +
+                                           "]; the sections are: " + names});
+    return false;
   }
 
-  void ReadField(const toml::node& node, const std::string& key, uint64_t line) {
-    const ConfigField* field = FindField(key);
+  void ReadField(const TomlSetting& setting) {
+    const ConfigField* field = FindField(setting.key);
     if (field == nullptr) {
-      std::string text = key + " is not a setting";
-      const std::string_view nearest = NearestKey(key);
+      std::string text = setting.key + " is not a setting";
+      const std::string_view nearest = NearestKey(setting.key);
       if (!nearest.empty()) text.append("; did you mean ").append(nearest).append("?");
-      mistakes_.push_back({line, std::move(text)});
+      mistakes_.push_back({setting.line, std::move(text)});
       return;
     }
-    Status status = Set(*field, node);
-    if (!status.ok()) mistakes_.push_back({line, key + ": " + status.message()});
+    const Status status = Set(*field, setting);
+    if (!status.ok()) mistakes_.push_back({setting.line, setting.key + ": " + status.message()});
   }
 
-  Status Set(const ConfigField& field, const toml::node& node) {
-    if (const auto* text = node.as_string()) {
-      if (field.kind == FieldKind::kFlag) return Wrong("write true or false, without quotes");
-      if (field.kind == FieldKind::kCount || field.kind == FieldKind::kReal) {
-        return Wrong("write the number without quotes");
-      }
-      return field.set(config_, text->get());
-    }
-    if (const auto* flag = node.as_boolean(); flag != nullptr && field.kind == FieldKind::kFlag) {
-      return field.set(config_, flag->get() ? "true" : "false");
-    }
-    const auto* whole = node.as_integer();
+  Status Set(const ConfigField& field, const TomlSetting& setting) {
     const bool number = field.kind == FieldKind::kCount || field.kind == FieldKind::kReal;
     const bool quantity = field.kind == FieldKind::kBytes || field.kind == FieldKind::kDuration;
-    if (whole != nullptr && (number || (quantity && whole->get() == 0))) {
-      return field.set(config_, std::to_string(whole->get()));
+    if (setting.kind == Kind::kText) {
+      if (field.kind == FieldKind::kFlag) return Wrong("write true or false, without quotes");
+      if (number) return Wrong("write the number without quotes");
+      return field.set(config_, setting.value);
     }
-    if (const auto* real = node.as_floating_point();
-        real != nullptr && field.kind == FieldKind::kReal) {
-      return field.set(config_, std::to_string(real->get()));
-    }
-    return WrongType(field);
+    const bool fits = (setting.kind == Kind::kFlag && field.kind == FieldKind::kFlag) ||
+                      (setting.kind == Kind::kInteger && (number || quantity)) ||
+                      (setting.kind == Kind::kReal && field.kind == FieldKind::kReal);
+    const bool lacks_unit = quantity && setting.value != "0";
+    return fits && !lacks_unit ? field.set(config_, setting.value) : WrongType(field);
   }
 
   static Status Wrong(std::string message) { return Status(Code::kInvalid, std::move(message)); }
@@ -177,14 +166,9 @@ std::string RangeOf(const ConfigField& field) {
 }  // namespace
 
 Status ApplyToml(std::string_view text, const std::string& name, DaemonConfig& config) {
-  const toml::parse_result document = toml::parse(text, name);
-  if (!document) {
-    return Status(Code::kInvalid,
-                  name + ":" + std::to_string(document.error().source().begin.line) + ": " +
-                      std::string(document.error().description()));
-  }
+  KV_ASSIGN_OR_RETURN(const std::vector<TomlSetting> settings, ReadToml(text, name));
   Reader reader(config);
-  reader.ReadTable(document.table(), "");
+  reader.ReadAll(settings);
   std::string mistakes = reader.Mistakes(name);
   return mistakes.empty() ? Status() : Status(Code::kInvalid, std::move(mistakes));
 }

@@ -1,14 +1,13 @@
 // Flattens TOML, JSON and flags into "section.key" pairs, which the table of fields then reads.
 #include "tools/planner/scenario_io.h"
 
-#define TOML_EXCEPTIONS 0
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "kvstore/layout/known_models.h"
+#include "kvstore/toml/toml_settings.h"
 
 namespace cairn::tools {
 namespace {
@@ -31,26 +30,12 @@ void Flatten(const json& value, const std::string& key, Pairs& pairs) {
   }
 }
 
-void Flatten(const toml::node& node, const std::string& key, Pairs& pairs) {
-  if (const toml::table* table = node.as_table()) {
-    for (const auto& [name, inner] : *table) {
-      const std::string part(name.str());
-      Flatten(inner, key.empty() ? part : key + "." + part, pairs);
-    }
-  } else if (const toml::array* array = node.as_array()) {
-    size_t index = 0;
-    for (const toml::node& inner : *array)
-      Flatten(inner, key + "." + std::to_string(index++), pairs);
-  } else if (const auto* text = node.as_string()) {
-    pairs[key] = text->get();
-  } else if (const auto* whole = node.as_integer()) {
-    pairs[key] = std::to_string(whole->get());
-  } else if (const auto* real = node.as_floating_point()) {
-    pairs[key] = fmt::format("{}", real->get());
-  } else if (const auto* flag = node.as_boolean()) {
-    pairs[key] = flag->get() ? "true" : "false";
-  } else {
-    pairs[key] = "(a date)";  // No field takes one: the reader will say so.
+void Add(const std::vector<kv::TomlSetting>& settings, Pairs& pairs) {
+  using Kind = kv::TomlSetting::Kind;
+  for (const kv::TomlSetting& setting : settings) {
+    if (setting.kind == Kind::kTable || setting.kind == Kind::kList) continue;
+    // No field takes a date: the reader will say so.
+    pairs[setting.key] = setting.kind == Kind::kOther ? "(a date)" : setting.value;
   }
 }
 
@@ -63,12 +48,8 @@ kv::Result<Pairs> ReadPairs(const std::string& path) {
     if (!document.is_object()) return Invalid(path + " is not a JSON object");
     Flatten(document, "", pairs);
   } else if (path.ends_with(".toml")) {
-    const toml::parse_result document = toml::parse(text, path);
-    if (!document) {
-      return Invalid(fmt::format("{}:{}: {}", path, document.error().source().begin.line,
-                                 document.error().description()));
-    }
-    Flatten(document.table(), "", pairs);
+    KV_ASSIGN_OR_RETURN(const std::vector<kv::TomlSetting> settings, kv::ReadToml(text, path));
+    Add(settings, pairs);
   } else {
     return Invalid("a scenario ends in .toml or .json: " + path);
   }
