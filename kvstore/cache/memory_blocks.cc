@@ -86,6 +86,16 @@ void MemoryBlocks::EraseSpace(const NamespaceId& space) {
   while (at != blocks_.end() && at->first.space == space) at = Remove(at);
 }
 
+MemoryBlocks::Usage MemoryBlocks::UsageOf(const NamespaceId& space) const {
+  Usage usage;
+  for (auto at = blocks_.lower_bound(Key{space, BlockId{}});
+       at != blocks_.end() && at->first.space == space; ++at) {
+    usage.bytes += at->second.info.size;
+    ++usage.blocks;
+  }
+  return usage;
+}
+
 uint64_t MemoryBlocks::Purge(UnixMillis now) {
   uint64_t count = 0;
   for (auto at = blocks_.begin(); at != blocks_.end();) {

@@ -54,6 +54,12 @@ class MemoryBlocks {
   // False when it was not here.
   bool Erase(const Key& key);
   void EraseSpace(const NamespaceId& space);
+  struct Usage {
+    uint64_t bytes = 0;
+    uint64_t blocks = 0;
+  };
+  // What is not yet expired, or not yet purged: over all its blocks.
+  Usage UsageOf(const NamespaceId& space) const;
   // Frees the room of what has expired; its number.
   uint64_t Purge(UnixMillis now);
 

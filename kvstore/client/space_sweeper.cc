@@ -12,7 +12,9 @@ constexpr size_t kPage = 4096;
 constexpr size_t kVisitsMax = 4 * kPage;    // Of one SweepDeleted.
 constexpr size_t kRemovalsMax = 256;        // Of one SweepDeleted.
 constexpr size_t kRemovalsAtOnce = 16;
-constexpr size_t kCandidatesMax = 1024;
+// So many are found in one walk over all that is filed: at least the first, at most this share.
+constexpr size_t kCandidatesMin = 1024;
+constexpr size_t kCandidatesShare = 32;
 
 uint32_t Seconds32(UnixMillis at) { return static_cast<uint32_t>(at.value / 1000); }
 
@@ -131,6 +133,9 @@ Task<void> SpaceSweeper::Collect(NamespaceId space, Eviction& eviction) {
     return std::tuple(a.last_access, ~a.position, a.stripe) <
            std::tuple(b.last_access, ~b.position, b.stripe);
   };
+  const uint64_t stripes =
+      parts_.ledger.UsageOf(space, Seconds32(parts_.clock.UnixNow())).stripes;
+  const size_t wanted = std::max<size_t>(kCandidatesMin, stripes / kCandidatesShare);
   std::vector<Candidate> chosen;
   const std::vector<TargetPort*>& ports = parts_.targets.ports();
   for (size_t place = 0; place < ports.size(); ++place) {
@@ -144,7 +149,7 @@ Task<void> SpaceSweeper::Collect(NamespaceId space, Eviction& eviction) {
         if (parts_.index.IsHeld(filed.stripe)) continue;
         chosen.push_back({filed.stripe, filed.state.last_access, filed.state.position});
         std::push_heap(chosen.begin(), chosen.end(), is_colder);
-        if (chosen.size() <= kCandidatesMax) continue;
+        if (chosen.size() <= wanted) continue;
         std::pop_heap(chosen.begin(), chosen.end(), is_colder);
         chosen.pop_back();
       }

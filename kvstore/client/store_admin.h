@@ -77,11 +77,12 @@ struct MaintenanceStatus {
   uint64_t bytes_per_second = 0;  // The limit; 0: none.
   uint64_t bytes_done = 0;        // Of this pass.
   uint64_t bytes_left = 0;        // An estimate.
-  uint64_t shards_checked = 0;
+  uint64_t shards_checked = 0;    // A scrub reads them whole, a repair asks whether they are there.
   uint64_t shards_damaged = 0;
   uint64_t shards_repaired = 0;
   uint64_t shards_failed = 0;     // Could not be repaired: too much of the stripe is gone.
   uint64_t passes = 0;            // Completed since the store started.
+  uint64_t seconds_left = 0;      // An estimate, from the time that the stripes so far have taken.
 };
 
 class StoreAdmin {

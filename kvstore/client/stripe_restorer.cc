@@ -39,7 +39,11 @@ Task<RestoreReport> StripeRestorer::Attend(FiledStripe filed, Check check) {
   if (!at_work_.insert(id).second) co_return work.report;
   work.manifest = work.stripe.manifest;
   work.bad = MissingOf(work.manifest);
-  if (check == Check::kAll) co_await Verify(work);
+  if (check == Check::kAll) {
+    co_await Verify(work);
+  } else {
+    work.report.checked = work.manifest.shard_count();
+  }
   if (work.bad_count() > 0) co_await RestoreBad(work);
   if (filed.uneven && work.manifest.generation == work.stripe.manifest.generation) {
     work.report.status = co_await parts_.index.Republish(work.stripe);

@@ -23,7 +23,7 @@ struct FiledStripe {
 
 // What became of one stripe.
 struct RestoreReport {
-  uint32_t checked = 0;   // Shards whose records were read whole.
+  uint32_t checked = 0;   // Shards looked for, or by Scrub: read whole.
   uint32_t damaged = 0;   // Of these, not as they should be.
   uint32_t restored = 0;
   uint32_t failed = 0;    // Shards that stay lost, for now or for good.

@@ -186,7 +186,7 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
     }
     for (const StripeId& stripe : doomed) {
       const StripeName name{key.space, key.run, stripe};
-      Status removed = co_await index_.Remove(name, MissReason::kAbsent);
+      Status removed = co_await DeleteStripe(name);
       if (!removed.ok()) outcome = std::move(removed);
       ++stats_.deleted_stripes;
       any = true;
@@ -202,6 +202,21 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
     if (!synced.ok()) outcome = std::move(synced);
   }
   co_return outcome;
+}
+
+Task<Status> StripedStore::DeleteStripe(StripeName name) {
+  if (!options_.target_away) co_return co_await index_.Remove(name, MissReason::kAbsent);
+  std::vector<Task<Status>> notes;
+  for (TargetPort* port : parts_.targets.ports()) {
+    if (port->MayHaveFiled(name.stripe)) notes.push_back(port->SaveRemoval(name.stripe));
+  }
+  Status outcome;
+  for (Task<Status>& note : notes) {
+    Status noted = co_await note;
+    if (!noted.ok()) outcome = std::move(noted);
+  }
+  Status removed = co_await index_.Remove(name, MissReason::kAbsent);
+  co_return removed.ok() ? std::move(outcome) : std::move(removed);
 }
 
 const SpaceRecord* StripedStore::FindSpace(NamespaceId space) const {

@@ -33,6 +33,7 @@ struct StripedStoreOptions {
   LeaseLimits leases;
   uint64_t kept_bytes_max = UINT64_MAX;  // What stripes under a keep_until may occupy.
   AdmissionOptions admission;
+  bool target_away = false;     // Some target may come back: it has to learn of deletions.
   uint64_t capacity_bytes = 0;  // Of all targets, raw: what a write budget is measured by.
 };
 
@@ -102,6 +103,7 @@ class StripedStore final : public BlockStore, public SessionHost {
   Task<Result<NamespaceId>> Register(NamespaceOptions options);
   // Ok when two targets have it, or all where there are fewer.
   Task<Status> SaveSpace(SpaceRecord record);
+  Task<Status> DeleteStripe(StripeName name);
   const SpaceRecord* FindSpace(NamespaceId space) const;
   uint32_t NowSeconds() const;
   RunKey RunOf(const SpaceRecord& space, const std::vector<BlockId>& chain, size_t at) const;

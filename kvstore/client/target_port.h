@@ -34,6 +34,8 @@ class TargetPort {
   virtual Task<Status> Publish(IndexedStripe stripe, Durability durability) = 0;
   virtual Task<Result<std::vector<IndexedStripe>>> LookUp(NamespaceId space, RunId run) = 0;
   virtual Task<Status> Withdraw(StripeName name) = 0;
+  // That the stripe was deleted, for targets that are away. Survives a power cut.
+  virtual Task<Status> SaveRemoval(StripeId stripe) = 0;
   // A hint without I/O: false when the replica surely has not filed the stripe.
   virtual bool MayHaveFiled(StripeId stripe) const = 0;
   // A hit. Changes memory at once, and the metadata with the next checkpoint or SaveUse.

@@ -34,21 +34,60 @@ Status CheckWindow(const NamespaceOptions& options) {
 
 Task<Result<NamespaceId>> WindowStore::Attach(NamespaceOptions options) {
   const bool in_memory = options.medium == Medium::kMemory;
-  for (const auto& [id, known] : spaces_) {
-    if (known.name != options.name) continue;
+  if (const auto found = FindName(options.name); found != spaces_.end()) {
+    const NamespaceOptions& known = found->second;
     const bool same = in_memory && known.fingerprint == options.fingerprint &&
                       known.token == options.token && known.ttl_seconds == options.ttl_seconds &&
                       known.retention == options.retention;
-    if (same) co_return id;
+    if (same) co_return found->first;
     co_return Status(Code::kConflict,
                      "namespace \"" + options.name + "\" exists in memory with other options");
   }
   if (!in_memory) co_return co_await behind_.Attach(std::move(options));
-  KV_CO_RETURN_IF_ERROR(CheckWindow(options));
-  if (!options.create) co_return Status(Code::kNotFound, "no such namespace");
+  if (!options.create) {
+    KV_CO_RETURN_IF_ERROR(CheckWindow(options));
+    co_return Status(Code::kNotFound, "no such namespace");
+  }
+  co_return CreateSpace(std::move(options));
+}
+
+Result<NamespaceId> WindowStore::CreateSpace(NamespaceOptions options) {
+  KV_RETURN_IF_ERROR(CheckWindow(options));
+  if (FindName(options.name) != spaces_.end()) {
+    return Status(Code::kConflict, "namespace \"" + options.name + "\" exists already");
+  }
   const NamespaceId id = WindowIdOf(options);
   spaces_.emplace(id, std::move(options));
-  co_return id;
+  return id;
+}
+
+Status WindowStore::DeleteSpace(const std::string& name) {
+  const auto found = FindName(name);
+  if (found == spaces_.end()) {
+    return Status(Code::kNotFound, "no namespace is called \"" + name + "\"");
+  }
+  blocks_.EraseSpace(found->first);
+  spaces_.erase(found);
+  return Status();
+}
+
+std::vector<SpaceInfo> WindowStore::Spaces() const {
+  std::vector<SpaceInfo> infos;
+  for (const auto& [id, options] : spaces_) {
+    SpaceInfo& info = infos.emplace_back();
+    info.id = id;
+    info.options = options;
+    info.options.token.clear();
+    info.has_token = !options.token.empty();
+    const MemoryBlocks::Usage usage = blocks_.UsageOf(id);
+    info.stored_bytes = usage.bytes;
+    info.stripes = usage.blocks;
+  }
+  const auto by_name = [](const SpaceInfo& a, const SpaceInfo& b) {
+    return a.options.name < b.options.name;
+  };
+  std::sort(infos.begin(), infos.end(), by_name);
+  return infos;
 }
 
 Task<Result<ChainHit>> WindowStore::Lookup(NamespaceId space, std::vector<BlockId> chain,
@@ -60,11 +99,15 @@ Task<Result<ChainHit>> WindowStore::Lookup(NamespaceId space, std::vector<BlockI
     const uint32_t size = Hit(space, *known, id);
     if (size == 0) {
       hit.miss = MissReason::kAbsent;
+      CountMiss();
       break;
     }
     ++hit.blocks;
     hit.sizes.push_back(size);
   }
+  ++stats_.lookups;
+  stats_.lookup_blocks += chain.size();
+  stats_.lookup_hits += hit.blocks;
   co_return hit;
 }
 
@@ -75,8 +118,12 @@ Task<Result<EachHit>> WindowStore::LookupEach(NamespaceId space, std::vector<Blo
     co_return co_await behind_.LookupEach(space, std::move(chain), first, lease);
   }
   EachHit hit;
+  ++stats_.lookups;
   for (size_t i = first; i < chain.size(); ++i) {
     const uint32_t size = Hit(space, *known, chain[i]);
+    ++stats_.lookup_blocks;
+    stats_.lookup_hits += size > 0 ? 1 : 0;
+    if (size == 0) CountMiss();
     hit.blocks.push_back({size, size == 0 ? MissReason::kAbsent : MissReason::kNone});
   }
   co_return hit;
@@ -98,7 +145,12 @@ Task<std::vector<BlockReadResult>> WindowStore::Get(NamespaceId space, std::vect
     co_return co_await behind_.Get(space, std::move(chain), std::move(reads), deadline);
   }
   std::vector<BlockReadResult> results;
-  for (const BlockRead& read : reads) results.push_back(GetOne(space, *known, chain, read));
+  for (const BlockRead& read : reads) {
+    const BlockReadResult& result = results.emplace_back(GetOne(space, *known, chain, read));
+    ++stats_.gets;
+    ++(result.status.ok() ? stats_.get_hits : stats_.get_misses);
+    stats_.bytes_got += result.status.ok() ? result.size : 0;
+  }
   co_return results;
 }
 
@@ -129,7 +181,11 @@ Task<std::vector<Status>> WindowStore::Put(ChainPut put) {
   if (known == nullptr) co_return co_await behind_.Put(std::move(put));
   const Status checked = CheckPut(put);
   std::vector<Status> outcomes(put.blocks.size(), checked);
-  if (!checked.ok()) co_return outcomes;
+  stats_.puts += put.blocks.size();
+  if (!checked.ok()) {
+    stats_.puts_failed += put.blocks.size();
+    co_return outcomes;
+  }
   const uint32_t ttl = put.ttl_seconds.value_or(known->ttl_seconds);
   for (size_t i = 0; i < put.blocks.size(); ++i) {
     const BlockWrite& block = put.blocks[i];
@@ -141,13 +197,23 @@ Task<std::vector<Status>> WindowStore::Put(ChainPut put) {
       (void)Hit(put.space, *known, block.id);  // The first writer won.
       continue;
     }
-    outcomes[i] = blocks_.Put(key, parts, ttl, clock_.UnixNow());
-    if (!outcomes[i].ok() || !block.checksum) continue;
-    if (blocks_.Find(key, clock_.UnixNow())->checksum == *block.checksum) continue;
-    blocks_.Erase(key);
-    outcomes[i] = Status(Code::kCorrupt, "the bytes do not have the checksum that came with them");
+    outcomes[i] = PutOne(key, parts, ttl, block.checksum);
+    ++(outcomes[i].ok() ? stats_.puts_stored : stats_.puts_failed);
   }
   co_return outcomes;
+}
+
+Status WindowStore::PutOne(const MemoryBlocks::Key& key, std::span<const ByteSpan> parts,
+                           uint32_t ttl_seconds, std::optional<uint64_t> checksum) {
+  const UnixMillis now = clock_.UnixNow();
+  KV_RETURN_IF_ERROR(blocks_.Put(key, parts, ttl_seconds, now));
+  const std::optional<MemoryBlocks::Info> stored = blocks_.Find(key, now);
+  if (!checksum || stored->checksum == *checksum) {
+    stats_.bytes_put += stored->size;
+    return Status();
+  }
+  blocks_.Erase(key);
+  return Status(Code::kCorrupt, "the bytes do not have the checksum that came with them");
 }
 
 Status WindowStore::CheckPut(const ChainPut& put) const {
@@ -191,6 +257,11 @@ Task<Status> WindowStore::Delete(NamespaceId space, std::vector<BlockId> chain, 
   if (Find(space) == nullptr) co_return co_await behind_.Delete(space, std::move(chain), first);
   for (size_t i = first; i < chain.size(); ++i) blocks_.Erase({space, chain[i]});
   co_return Status();
+}
+
+std::map<NamespaceId, NamespaceOptions>::iterator WindowStore::FindName(const std::string& name) {
+  return std::find_if(spaces_.begin(), spaces_.end(),
+                      [&](const auto& space) { return space.second.name == name; });
 }
 
 const NamespaceOptions* WindowStore::Find(const NamespaceId& space) const {

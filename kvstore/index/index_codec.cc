@@ -114,9 +114,17 @@ std::string UseKey(const StripeId& stripe) {
   return key;
 }
 
+std::string RemovalKey(const StripeId& stripe) {
+  std::string key(kRemovalPrefix);
+  AddBig(key, stripe);
+  return key;
+}
+
 std::optional<StripeId> StripeOfKey(std::string_view key) {
   static_assert(kStatePrefix.size() == kUsePrefix.size());
-  const bool known = key.starts_with(kStatePrefix) || key.starts_with(kUsePrefix);
+  static_assert(kStatePrefix.size() == kRemovalPrefix.size());
+  const bool known = key.starts_with(kStatePrefix) || key.starts_with(kUsePrefix) ||
+                     key.starts_with(kRemovalPrefix);
   if (!known || key.size() != kStatePrefix.size() + 16) return std::nullopt;
   return StripeId{TakeBig(key.substr(kStatePrefix.size()))};
 }

@@ -53,6 +53,7 @@ struct StripeName {
 inline constexpr std::string_view kManifestPrefix = "im/";
 inline constexpr std::string_view kStatePrefix = "it/";
 inline constexpr std::string_view kUsePrefix = "iu/";
+inline constexpr std::string_view kRemovalPrefix = "ir/";    // Deleted while a target was away.
 inline constexpr std::string_view kSpacePrefix = "in/";      // Living ones, by name.
 inline constexpr std::string_view kTombstonePrefix = "ix/";  // Deleted ones, by id.
 
@@ -61,7 +62,8 @@ std::string RunPrefix(const NamespaceId& space, const RunId& run);
 std::string ManifestKey(const StripeName& name);
 std::string StateKey(const StripeId& stripe);
 std::string UseKey(const StripeId& stripe);
-// Of a state or use key; nothing when `key` is neither.
+std::string RemovalKey(const StripeId& stripe);
+// Of a state, use or removal key; nothing when `key` is none of these.
 std::optional<StripeId> StripeOfKey(std::string_view key);
 
 std::string EncodeRecord(const StripeRecord& record);

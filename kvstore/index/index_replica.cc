@@ -19,6 +19,12 @@ uint32_t PayloadBytes(const Manifest& manifest) {
   return static_cast<uint32_t>(AlignUp(last.offset + last.size, kSectorSize));
 }
 
+StripeUse UseOf(const StripeState& state) {
+  return {.expires_at = state.expires_at,
+          .last_access = state.last_access,
+          .keep_until = state.keep_until};
+}
+
 std::string AsString(const Bytes& bytes) { return std::string(AsText(bytes.span())); }
 
 }  // namespace
@@ -58,24 +64,26 @@ Task<Status> IndexReplica::Publish(IndexedStripe stripe, uint32_t now_seconds,
   const Manifest& manifest = stripe.manifest;
   StripeState state{.space = manifest.space,
                           .expires_at = stripe.expires_at,
-                          .last_access = now_seconds,
+                          .last_access = stripe.last_access,
                           .keep_until = stripe.keep_until,
                           .position = stripe.position,
                           .ttl_seconds = manifest.retention.ttl_seconds,
                           .payload_bytes = PayloadBytes(manifest),
                           .kind = manifest.retention.kind,
-                          .hit = false};
+                          .hit = stripe.hit};
   if (const std::optional<StripeState> known = states_.Find(manifest.stripe)) {
-    state.last_access = known->last_access;
-    state.hit = known->hit;
+    state.last_access = std::max(state.last_access, known->last_access);
+    state.hit = state.hit || known->hit;
     state.expires_at = std::max(state.expires_at, known->expires_at);
     state.keep_until = std::max(state.keep_until, known->keep_until);
   }
+  if (state.last_access == 0) state.last_access = now_seconds;
   const StripeRecord record{.run = manifest.run, .state = state};
   MetadataBatch batch;
   batch.Put(ManifestKey({manifest.space, manifest.run, manifest.stripe}),
             AsString(EncodeManifest(manifest)));
   batch.Put(StateKey(manifest.stripe), EncodeRecord(record));
+  if (state.hit) batch.Put(UseKey(manifest.stripe), EncodeUse(UseOf(state)));
   KV_CO_RETURN_IF_ERROR(co_await metadata_.Write(std::move(batch)));
   const bool dirty = states_.Has(manifest.stripe) && states_.IsDirty(manifest.stripe);
   KV_CO_RETURN_IF_ERROR(states_.Set(manifest.stripe, state));
@@ -102,7 +110,9 @@ Task<Result<std::vector<IndexedStripe>>> IndexReplica::LookUp(NamespaceId space,
       found.push_back({.manifest = std::move(manifest).value(),
                        .expires_at = state->expires_at,
                        .position = state->position,
-                       .keep_until = state->keep_until});
+                       .keep_until = state->keep_until,
+                       .last_access = state->last_access,
+                       .hit = state->hit});
     }
     if (page.value().size() < kScanLimit) break;
     after = page.value().back().key;
@@ -119,6 +129,28 @@ Task<Status> IndexReplica::Withdraw(StripeName name) {
   co_return co_await metadata_.Write(std::move(batch));
 }
 
+Task<Status> IndexReplica::SaveRemoval(StripeId stripe) {
+  MetadataBatch batch;
+  batch.Put(RemovalKey(stripe), {});
+  KV_CO_RETURN_IF_ERROR(co_await metadata_.Write(std::move(batch)));
+  co_return co_await metadata_.Sync();
+}
+
+Task<Result<std::vector<StripeId>>> IndexReplica::ListRemovals() {
+  std::vector<StripeId> stripes;
+  const auto load = [&](const MetadataStore::Entry& entry) {
+    if (const auto stripe = StripeOfKey(entry.key)) stripes.push_back(*stripe);
+  };
+  KV_CO_RETURN_IF_ERROR(co_await ScanAll(metadata_, std::string(kRemovalPrefix), load));
+  co_return std::move(stripes);
+}
+
+Task<Status> IndexReplica::ForgetRemovals(std::vector<StripeId> stripes) {
+  MetadataBatch batch;
+  for (const StripeId& stripe : stripes) batch.Delete(RemovalKey(stripe));
+  co_return co_await metadata_.Write(std::move(batch));
+}
+
 void IndexReplica::Touch(StripeId stripe, const StripeUse& use) {
   if (!states_.Raise(stripe, use) || states_.IsDirty(stripe)) return;
   states_.SetDirty(stripe, true);
@@ -128,11 +160,8 @@ void IndexReplica::Touch(StripeId stripe, const StripeUse& use) {
 Task<Status> IndexReplica::SaveUse(StripeId stripe) {
   const std::optional<StripeState> state = Find(stripe);
   if (!state) co_return Status();
-  const StripeUse use{.expires_at = state->expires_at,
-                      .last_access = state->last_access,
-                      .keep_until = state->keep_until};
   MetadataBatch batch;
-  batch.Put(UseKey(stripe), EncodeUse(use));
+  batch.Put(UseKey(stripe), EncodeUse(UseOf(*state)));
   co_return co_await metadata_.Write(std::move(batch));
 }
 
@@ -147,10 +176,7 @@ Task<Status> IndexReplica::Flush() {
       const std::optional<StripeState> state = Find(stripe);
       if (!state) continue;  // Withdrawn meanwhile.
       states_.SetDirty(stripe, false);
-      const StripeUse use{.expires_at = state->expires_at,
-                          .last_access = state->last_access,
-                          .keep_until = state->keep_until};
-      batch.Put(UseKey(stripe), EncodeUse(use));
+      batch.Put(UseKey(stripe), EncodeUse(UseOf(*state)));
     }
     if (batch.empty()) continue;
     Status written = co_await metadata_.Write(std::move(batch));

@@ -24,6 +24,8 @@ struct IndexedStripe {
   UnixMillis expires_at;    // As of the latest refresh.
   uint32_t position = 0;
   uint32_t keep_until = 0;  // Seconds since 1970; 0: may be evicted at any time.
+  uint32_t last_access = 0;  // Seconds since 1970; 0: it is new.
+  bool hit = false;          // Used since it was put.
 };
 
 enum class Durability : uint8_t { kProcess, kPowerCut };
@@ -34,9 +36,9 @@ class IndexReplica {
   // `metadata` and `log` must outlive the result.
   static Task<Result<std::unique_ptr<IndexReplica>>> Open(MetadataStore& metadata, Log& log);
 
-  // Files the manifest under its run. Publishing the same stripe again
-  // replaces its manifest, and keeps what is known of its use. kOverloaded when
-  // too many namespaces have stripes here.
+  // Files the manifest under its run, with what is known of its use: a new one counts as used now.
+  // Publishing the same stripe again replaces its manifest, and keeps the latest use. kOverloaded
+  // when too many namespaces have stripes here.
   Task<Status> Publish(IndexedStripe stripe, uint32_t now_seconds, Durability durability);
 
   // Everything filed under the run, expired or not: one range read.
@@ -44,6 +46,12 @@ class IndexReplica {
 
   // Removes the stripe. Fine when it is not there.
   Task<Status> Withdraw(StripeName name);
+
+  // Notes that the stripe was deleted while some target was away, which has to learn of it when it
+  // is back. Survives a power cut. Kept until ForgetRemovals.
+  Task<Status> SaveRemoval(StripeId stripe);
+  Task<Result<std::vector<StripeId>>> ListRemovals();
+  Task<Status> ForgetRemovals(std::vector<StripeId> stripes);
 
   // A hit: changes memory now, and the metadata with the next Flush. Never lowers anything.
   void Touch(StripeId stripe, const StripeUse& use);

@@ -31,16 +31,6 @@ std::vector<LocalTarget*> MissingAt(const LocalTargets& targets, const std::vect
   return missing;
 }
 
-uint32_t ShardsAtHand(const LocalTargets& targets, const Manifest& manifest) {
-  uint32_t count = 0;
-  for (size_t i = 0; i < manifest.targets.size(); ++i) {
-    const LocalTarget* target = Find(targets, manifest.targets[i]);
-    const ShardIndex index{static_cast<uint8_t>(i)};
-    if (target != nullptr && target->MayHold(manifest.stripe, index)) ++count;
-  }
-  return count;
-}
-
 Task<Status> CopyStripe(const LocalTargets& targets, LocalTarget& from, StripeName name,
                         std::vector<LocalTarget*> to, uint64_t& filed) {
   auto stripes = co_await from.LookUp(name.space, name.run);
@@ -86,14 +76,23 @@ Task<Result<StripeName>> FindName(const LocalTargets& targets, StripeId stripe) 
   co_return failure;
 }
 
-std::vector<StripeId> StripesOn(const LocalTarget& target) {
-  std::vector<StripeId> stripes;
-  for (const SegmentInfo& segment : target.log().segments()) {
-    if (segment.state == SegmentInfo::State::kFree) continue;
-    const std::vector<StripeId> held = target.log().StripesIn(segment.id);
-    stripes.insert(stripes.end(), held.begin(), held.end());
+Task<Status> RemoveStripe(const LocalTargets& targets, IndexClient& index, StripeId stripe,
+                          MissReason reason) {
+  auto name = co_await FindName(targets, stripe);
+  if (name.ok()) co_return co_await index.Remove(name.value(), reason);
+  if (name.code() != Code::kNotFound) co_return name.status();
+  const StripeName shards_only{.space = {}, .run = {}, .stripe = stripe};
+  co_return co_await index.Remove(shards_only, MissReason::kAbsent);
+}
+
+uint32_t ShardsAtHand(const LocalTargets& targets, const Manifest& manifest) {
+  uint32_t count = 0;
+  for (size_t i = 0; i < manifest.targets.size(); ++i) {
+    const LocalTarget* target = Find(targets, manifest.targets[i]);
+    const ShardIndex index{static_cast<uint8_t>(i)};
+    if (target != nullptr && target->MayHold(manifest.stripe, index)) ++count;
   }
-  return stripes;
+  return count;
 }
 
 Task<Status> RepairIndex(const LocalTargets& targets, uint64_t& filed) {

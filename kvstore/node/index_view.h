@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "kvstore/client/index_client.h"
 #include "kvstore/index/index_replica.h"
 #include "kvstore/node/local_target.h"
 
@@ -19,8 +20,13 @@ std::optional<StripeState> FindState(const LocalTargets& targets, StripeId strip
 // whole record of it; kUnavailable when one that has it could not be read.
 Task<Result<StripeName>> FindName(const LocalTargets& targets, StripeId stripe);
 
-// Every stripe that `target` holds a shard of, by segment and offset.
-std::vector<StripeId> StripesOn(const LocalTarget& target);
+// Takes it out of the index and its shards off the targets, also where no index has it. As
+// IndexClient::Remove; kUnavailable also when its name could not be read.
+Task<Status> RemoveStripe(const LocalTargets& targets, IndexClient& index, StripeId stripe,
+                          MissReason reason);
+
+// How many shards the targets have, by their tables.
+uint32_t ShardsAtHand(const LocalTargets& targets, const Manifest& manifest);
 
 // Puts a manifest where it is missing: every stripe filed on some replica, and restorable, is filed
 // with the first kIndexReplicas of its run's order. `filed` counts new records. Fails when some

@@ -76,6 +76,11 @@ Task<Status> LocalTarget::Withdraw(StripeName name) {
   co_return co_await index_->Withdraw(name);
 }
 
+Task<Status> LocalTarget::SaveRemoval(StripeId stripe) {
+  const Counted counted(in_flight_);
+  co_return co_await index_->SaveRemoval(stripe);
+}
+
 void LocalTarget::Touch(StripeId stripe, const StripeUse& use) { index_->Touch(stripe, use); }
 
 Task<Status> LocalTarget::SaveUse(StripeId stripe) {

@@ -42,13 +42,14 @@ Task<void> MaintenancePass::Close() {
 }
 
 Task<void> MaintenancePass::Run(std::shared_ptr<Event> stopping) {
+  const Instant began = parts_.clock.Now();
   const std::vector<StripeId> stripes = co_await Plan();
   Instant next_at = parts_.clock.Now();
   for (size_t i = 0; i < stripes.size() && !stopping->is_set(); ++i) {
     const uint64_t before = status_.bytes_done;
     co_await VisitOne(stripes[i]);
     const uint64_t bytes = status_.bytes_done - before;
-    status_.bytes_left = status_.bytes_done / (i + 1) * (stripes.size() - i - 1);
+    NoteProgress(i + 1, stripes.size(), parts_.clock.Now() - began);
     if (status_.bytes_per_second == 0 || bytes == 0) continue;
     const double seconds =
         static_cast<double>(bytes) / static_cast<double>(status_.bytes_per_second);
@@ -59,7 +60,7 @@ Task<void> MaintenancePass::Run(std::shared_ptr<Event> stopping) {
   }
   if (!stopping->is_set()) {
     ++status_.passes;
-    status_.bytes_left = 0;
+    NoteProgress(1, 1, {});
   }
   if (status_.shards_damaged + status_.shards_repaired + status_.shards_failed > 0) {
     parts_.log.Info(std::string(name_)
@@ -74,6 +75,17 @@ Task<void> MaintenancePass::Run(std::shared_ptr<Event> stopping) {
   status_.running = false;
   stopping_ = nullptr;
   ended_->Set();
+}
+
+void MaintenancePass::NoteProgress(size_t done, size_t all, Nanos taken) {
+  const size_t left = all - done;
+  status_.bytes_left = status_.bytes_done / done * left;
+  const double seconds = static_cast<double>(taken.value) / kNanosPerSecond;
+  status_.seconds_left = static_cast<uint64_t>(seconds / static_cast<double>(done) *
+                                               static_cast<double>(left));
+  if (status_.bytes_per_second == 0) return;
+  status_.seconds_left = std::max(status_.seconds_left,
+                                  status_.bytes_left / status_.bytes_per_second);
 }
 
 Task<void> MaintenancePass::VisitOne(StripeId stripe) {
@@ -126,6 +138,8 @@ Task<Result<FiledStripe>> FindStripe(const LocalTargets& targets, StripeId strip
       IndexedStripe& known = best->stripe;
       known.expires_at = std::max(known.expires_at, one.expires_at);
       known.keep_until = std::max(known.keep_until, one.keep_until);
+      known.last_access = std::max(known.last_access, one.last_access);
+      known.hit = known.hit || one.hit;
       if (known.manifest.generation == one.manifest.generation) continue;
       best->uneven = true;
       if (known.manifest.generation < one.manifest.generation) {

@@ -52,6 +52,8 @@ class MaintenancePass {
  private:
   Task<void> Run(std::shared_ptr<Event> stopping);
   Task<void> VisitOne(StripeId stripe);
+  // `done` of `all` stripes, at least one, were visited in the time `taken`.
+  void NoteProgress(size_t done, size_t all, Nanos taken);
 
   const char* const name_;
   MaintenanceStatus status_;

@@ -45,6 +45,7 @@ Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions opti
       AlignDown(segment_size_min - std::min(segment_size_min, kRecordOverheadMax), kSectorSize);
   store_options.kept_bytes_max = capacity / 100 * options.kept_percent_max;
   store_options.capacity_bytes = capacity;
+  store_options.target_away = !node->all_here();
   store_options.leases.bytes_max = capacity / 100 * options.leased_percent_max;
   node->set_ = std::make_unique<TargetSet>(parts.clock, std::move(ports));
   const Reclaimer::Parts reclaimer_parts{
@@ -60,7 +61,8 @@ Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions opti
   node->store_ = std::make_unique<StripedStore>(store_parts, store_options);
   node->reclaimer_->Use(node->store_->index(), node->store_->writer(), node->store_->stats());
   node->window_ =
-      std::make_unique<WindowStore>(parts.clock, *node->store_, options.window_bytes);
+      std::make_unique<WindowStore>(parts.clock, *node->store_, node->store_->stats(),
+                                    options.window_bytes);
   node->MakePasses();
   // Until the replicas are compared, a miss is believed only after asking all of them.
   node->store_->index().set_settled(false);
@@ -69,6 +71,7 @@ Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions opti
     for (const auto& target : node->targets_) (void)co_await target->log().Stop();
     co_return loaded;
   }
+  co_await node->ApplyRemovals();
   co_await node->Recover();
   node->background_.Hold(node->Maintain());
   co_return std::move(node);
@@ -170,6 +173,29 @@ Task<Result<std::unique_ptr<LocalTarget>>> Node::OpenOn(TargetMedium medium) {
                                           std::move(index).value());
 }
 
+// What was deleted while a target was away, and is there again with it. Nothing of it is published.
+Task<void> Node::ApplyRemovals() {
+  Status outcome;
+  std::vector<std::vector<StripeId>> removals(targets_.size());
+  for (size_t i = 0; i < targets_.size(); ++i) {
+    auto listed = co_await targets_[i]->index().ListRemovals();
+    if (listed.ok()) {
+      removals[i] = std::move(listed).value();
+    } else {
+      outcome = listed.status();
+    }
+    for (const StripeId& stripe : removals[i]) {
+      auto& index = store_->index();
+      Status removed = co_await RemoveStripe(targets_, index, stripe, MissReason::kAbsent);
+      if (!removed.ok()) outcome = std::move(removed);
+    }
+  }
+  for (size_t i = 0; i < targets_.size() && outcome.ok() && all_here(); ++i) {
+    if (!removals[i].empty()) outcome = co_await targets_[i]->index().ForgetRemovals(removals[i]);
+  }
+  if (!outcome.ok()) parts_.log.Warning("deletions while a target was away: " + outcome.ToString());
+}
+
 // A stripe that was written, and whose publication a crash has swallowed, is published now if it
 // can be restored; otherwise it is dropped.
 Task<void> Node::Recover() {
@@ -235,6 +261,7 @@ Task<void> Node::Maintain() {
     co_await parts_.clock.SleepUntil(wake_at, &stopping_);
     if (stopping_.is_set()) break;
     co_await reclaimer_->RunIfLow();
+    co_await RestoreDamaged();
     co_await reclaimer_->PurgeExpired();
     window_->Purge();
     co_await store_->KeepHouse();
@@ -255,6 +282,17 @@ Task<void> Node::Maintain() {
   }
 }
 
+Task<void> Node::RestoreDamaged() {
+  for (const StripeId& stripe : reclaimer_->TakeDamaged()) {
+    auto filed = co_await FindStripe(targets_, stripe);
+    if (!filed.ok()) continue;
+    const RestoreReport report = co_await restorer_->Restore(std::move(filed).value());
+    if (report.failed > 0) {
+      parts_.log.Warning("a damaged shard is not restored yet: " + report.status.ToString());
+    }
+  }
+}
+
 Task<void> Node::Checkpoint() {
   for (const auto& target : targets_) {
     const Status outcome = co_await target->Checkpoint();
@@ -271,7 +309,7 @@ Task<void> Node::RepairIndexIfNeeded() {
   uint64_t filed = 0;
   const Status outcome = co_await RepairIndex(targets_, filed);
   // A target that was left out may be the one that knows more.
-  if (!outcome.ok() || targets_.size() < parts_.media.count()) index.set_settled(false);
+  if (!outcome.ok() || !all_here()) index.set_settled(false);
   if (filed > 0) {
     parts_.log.Info("index: filed " + std::to_string(filed) + " records where they were missing");
   }
@@ -281,9 +319,8 @@ void Node::RepairIfDue() {
   const Instant now = parts_.clock.Now();
   if (!options_.repair.automatic || now < repair_due_) return;
   // A target that was left out may come back: its shards are not lost yet.
-  const bool all_here = targets_.size() == parts_.media.count();
   repair_due_ = now + options_.repair.interval;
-  if (all_here) (void)repairer_->Start(options_.repair.bytes_per_second);
+  if (all_here()) (void)repairer_->Start(options_.repair.bytes_per_second);
 }
 
 StoreStats Node::stats() const {

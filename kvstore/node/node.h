@@ -66,6 +66,7 @@ class Node {
   // With the namespaces in memory.
   BlockStore& store() { return *window_; }
   StripedStore& striped() { return *store_; }
+  WindowStore& window() { return *window_; }
   // Counters, with those of the targets.
   StoreStats stats() const;
   const LocalTargets& targets() const { return targets_; }
@@ -94,10 +95,13 @@ class Node {
   Task<Result<TargetMedium>> OpenMedium(uint32_t i);
   Task<Result<std::unique_ptr<LocalTarget>>> OpenTarget(uint32_t i, Result<TargetMedium> medium);
   Task<Result<std::unique_ptr<LocalTarget>>> OpenOn(TargetMedium medium);
+  bool all_here() const { return targets_.size() == parts_.media.count(); }
+  Task<void> ApplyRemovals();
   Task<void> Recover();
   Task<Status> RecoverStripe(StripeId stripe);
   Task<void> PublishRecovered(const Manifest& manifest);
   Task<void> Maintain();
+  Task<void> RestoreDamaged();
   Task<void> Checkpoint();
   Task<void> RepairIndexIfNeeded();
   void RepairIfDue();

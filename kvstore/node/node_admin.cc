@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <utility>
 
 namespace cairn::kv {
@@ -55,18 +56,30 @@ bool TakeDot(std::string_view& text) {
 Task<Result<StoreStats>> NodeAdmin::Stats() { co_return node_.stats(); }
 
 Task<Result<std::vector<SpaceInfo>>> NodeAdmin::ListSpaces() {
-  co_return node_.striped().Spaces();
+  std::vector<SpaceInfo> spaces = node_.striped().Spaces();
+  std::vector<SpaceInfo> in_memory = node_.window().Spaces();
+  std::move(in_memory.begin(), in_memory.end(), std::back_inserter(spaces));
+  co_return std::move(spaces);
 }
 
 Task<Result<NamespaceId>> NodeAdmin::CreateSpace(NamespaceOptions options) {
-  if (options.medium == Medium::kMemory) {
-    co_return Status(Code::kInvalid, "a namespace in memory is created by attaching to it");
+  const std::string& name = options.name;
+  if (node_.striped().spaces().FindName(name) != nullptr || IsInMemory(name)) {
+    co_return Status(Code::kConflict, "namespace \"" + name + "\" exists already");
   }
+  if (options.medium == Medium::kMemory) co_return node_.window().CreateSpace(std::move(options));
   co_return co_await node_.striped().CreateSpace(std::move(options));
 }
 
 Task<Status> NodeAdmin::DeleteSpace(std::string name) {
+  if (IsInMemory(name)) co_return node_.window().DeleteSpace(name);
   co_return co_await node_.striped().DeleteSpace(std::move(name));
+}
+
+bool NodeAdmin::IsInMemory(const std::string& name) const {
+  const std::vector<SpaceInfo> spaces = node_.window().Spaces();
+  return std::any_of(spaces.begin(), spaces.end(),
+                     [&](const SpaceInfo& space) { return space.options.name == name; });
 }
 
 Task<Result<std::vector<TargetInfo>>> NodeAdmin::ListTargets() {

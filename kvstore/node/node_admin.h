@@ -50,6 +50,7 @@ class NodeAdmin final : public StoreAdmin {
   Task<Status> ListTarget(NamespaceId space, Cursor& cursor, uint32_t limit, BlockPage& page);
   BlockInfo InfoOf(const Manifest& manifest, size_t block) const;
   uint32_t PlaceOf(TargetId target) const;
+  bool IsInMemory(const std::string& name) const;
 
   Node& node_;
 };

@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "kvstore/node/maintenance_pass.h"
+
 namespace cairn::kv {
 namespace {
 
 constexpr size_t kRemovalsAtOnce = 16;
 constexpr size_t kPurgeMax = 256;
+constexpr size_t kPurgeRounds = 16;
+constexpr size_t kDamagedMax = 1024;  // The passes of repair find the rest.
 constexpr size_t kPurgeVisits = 1 << 16;
 // Steps between two pauses: entries of the shard table, and stripes looked up in the index.
 constexpr size_t kShardsPerStep = 8192;
@@ -209,18 +213,6 @@ Task<void> Reclaimer::Execute(LocalTarget& target, const Candidate& candidate,
   if (!freed.ok()) parts_.log.Debug(target.label() + ": not freed: " + freed.ToString());
 }
 
-Task<Status> Reclaimer::RemoveOne(StripeId stripe, MissReason reason) {
-  auto name = co_await FindName(parts_.targets, stripe);
-  if (name.ok()) co_return co_await index_->Remove(name.value(), reason);
-  if (name.code() == Code::kNotFound) {
-    // In no index: only its shards are left.
-    const StripeName shards_only{.space = {}, .run = {}, .stripe = stripe};
-    co_return co_await index_->Remove(shards_only, MissReason::kAbsent);
-  }
-  parts_.log.Debug("a stripe cannot be removed now: " + name.status().ToString());
-  co_return name.status();
-}
-
 // False when something held could not be moved: then the segment stays.
 Task<bool> Reclaimer::MoveAll(LocalTarget& target, const Candidate& candidate,
                               SegmentReclaim& reclaim) {
@@ -229,10 +221,22 @@ Task<bool> Reclaimer::MoveAll(LocalTarget& target, const Candidate& candidate,
     const Status moved = co_await target.log().Move(stripe);
     // Gone meanwhile is fine; without room for it, it goes.
     if (moved.ok() || moved.code() == Code::kNotFound) continue;
+    if (moved.code() != Code::kNoSpace && co_await DropDamaged(target, stripe)) continue;
     if (ViewOf(stripe).fate == ShardView::Fate::kHeld) co_return false;
     reclaim.evict.push_back(i);
   }
   co_return true;
+}
+
+// A shard that cannot be read is as good as lost: where others restore the stripe, it goes alone.
+Task<bool> Reclaimer::DropDamaged(LocalTarget& target, StripeId stripe) {
+  auto filed = co_await FindStripe(parts_.targets, stripe);
+  if (!filed.ok()) co_return false;
+  const Manifest& manifest = filed.value().stripe.manifest;
+  if (ShardsAtHand(parts_.targets, manifest) <= manifest.data_shards) co_return false;
+  const Status dropped = co_await target.Drop(stripe);
+  if (dropped.ok() && damaged_.size() < kDamagedMax) damaged_.push_back(stripe);
+  co_return dropped.ok();
 }
 
 Task<void> Reclaimer::Pause() {
@@ -245,7 +249,7 @@ Task<void> Reclaimer::RemoveAll(std::vector<StripeId> stripes, MissReason reason
     std::vector<Task<Status>> removals;
     for (size_t i = begin; i < std::min(stripes.size(), begin + kRemovalsAtOnce); ++i) {
       views_.erase(stripes[i]);
-      removals.push_back(RemoveOne(stripes[i], reason));
+      removals.push_back(RemoveStripe(parts_.targets, *index_, stripes[i], reason));
     }
     // What is held stays: its segment is not freed this time. What a target kept is found out by
     // its shards, and reclaimed again.
@@ -254,7 +258,12 @@ Task<void> Reclaimer::RemoveAll(std::vector<StripeId> stripes, MissReason reason
 }
 
 Task<void> Reclaimer::PurgeExpired() {
-  if (parts_.targets.empty() || stopping_) co_return;
+  for (size_t round = 0; round < kPurgeRounds && !stopping_; ++round) {
+    if (!co_await PurgeOneTarget()) co_return;
+  }
+}
+
+Task<bool> Reclaimer::PurgeOneTarget() {
   purge_next_ = (purge_next_ + 1) % parts_.targets.size();
   const UnixMillis now = parts_.clock.UnixNow();
   std::vector<StripeId> over;
@@ -273,19 +282,27 @@ Task<void> Reclaimer::PurgeExpired() {
     return true;
   };
   parts_.targets[purge_next_]->index().states().ForEachAfter(after, look);
-  const bool stopped = over.size() >= kPurgeMax || visited > kPurgeVisits;
-  after = stopped ? reached : std::nullopt;
+  const bool many = over.size() >= kPurgeMax;
+  after = many || visited > kPurgeVisits ? reached : std::nullopt;
   co_await RemoveAll(std::move(over), MissReason::kExpired);
+  co_return many;
 }
 
 Task<void> Reclaimer::ReapOrphans() {
   for (const auto& target : parts_.targets) {
-    for (const StripeId& stripe : StripesOn(*target)) {
-      if (stopping_) co_return;
-      if (writer_->IsInFlight(stripe) || FindState(parts_.targets, stripe)) continue;
-      const Status dropped = co_await target->Drop(stripe);
-      if (dropped.ok()) ++stats_->dropped_stripes;
-    }
+    std::optional<StripeId> after;
+    do {
+      std::vector<StripeId> held;
+      const auto visit = [&](const SegmentLog::HeldShard& shard) { held.push_back(shard.stripe); };
+      after = target->log().VisitShards(after, kShardsPerStep, visit);
+      for (const StripeId& stripe : held) {
+        if (stopping_) co_return;
+        if (writer_->IsInFlight(stripe) || FindState(parts_.targets, stripe)) continue;
+        const Status dropped = co_await target->Drop(stripe);
+        if (dropped.ok()) ++stats_->dropped_stripes;
+      }
+      co_await Pause();
+    } while (after);
   }
 }
 

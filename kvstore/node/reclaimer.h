@@ -5,8 +5,9 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <vector>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "kvstore/async/event.h"
 #include "kvstore/base/log.h"
@@ -40,11 +41,13 @@ class Reclaimer final : public SpaceKeeper {
   Task<Status> MakeRoom(uint64_t bytes) override;
   // Reclaims where less is free than the watermark asks for.
   Task<void> RunIfLow();
-  // Removes stripes whose time is over, of one target's replica each time: at most 256, and looks
-  // at 65,536 at most.
+  // Removes stripes whose time is over, of one target's replica: at most 256, and looks at 65,536
+  // at most. Where there are as many, the next targets follow, 16 in all.
   Task<void> PurgeExpired();
   // Drops shards that no index knows and nobody is putting: left over by a crash.
   Task<void> ReapOrphans();
+  // Stripes that lost a damaged shard to reclaim since the last call: to be restored.
+  std::vector<StripeId> TakeDamaged() { return std::exchange(damaged_, {}); }
   // What no call may start after; wait for those in flight.
   void Stop() { stopping_ = true; }
 
@@ -62,12 +65,15 @@ class Reclaimer final : public SpaceKeeper {
   std::vector<Candidate> Candidates(const LocalTarget& target);
   Task<void> CollectShards(const LocalTarget& target, std::vector<Candidate>& candidates);
   ShardView ViewOf(StripeId stripe) const;
-  Task<Status> RemoveOne(StripeId stripe, MissReason reason);
   // The same, as of an earlier target of this reclaim: most stripes are on all of them.
   ShardView RecentViewOf(StripeId stripe);
   Task<void> Execute(LocalTarget& target, const Candidate& candidate, SegmentReclaim reclaim);
   Task<bool> MoveAll(LocalTarget& target, const Candidate& candidate, SegmentReclaim& reclaim);
   Task<void> RemoveAll(std::vector<StripeId> stripes, MissReason reason);
+  // False when the stripe cannot do without it: then nothing was done.
+  Task<bool> DropDamaged(LocalTarget& target, StripeId stripe);
+  // True when there is probably more.
+  Task<bool> PurgeOneTarget();
   // Lets the loop serve others before the next step.
   Task<void> Pause();
 
@@ -82,6 +88,7 @@ class Reclaimer final : public SpaceKeeper {
   uint64_t rounds_ = 0;
   size_t purge_next_ = 0;
   std::vector<std::optional<StripeId>> purge_after_;  // Of each target, where to go on.
+  std::vector<StripeId> damaged_;
   bool stopping_ = false;
 };
 

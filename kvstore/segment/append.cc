@@ -10,6 +10,8 @@ namespace {
 
 // What puts may not take: Move needs room to work in, or nothing could ever be reclaimed.
 constexpr uint32_t kSegmentsForMoves = 1;
+// So many changes may wait while the metadata takes no writes: 3 MiB.
+constexpr size_t kPendingMax = 32768;
 
 // The target's space was taken when it was formatted, so a device that says it is full is at fault:
 // freeing segments would not help, other targets do.
@@ -40,6 +42,9 @@ Task<Status> DiskSegmentLog::Append(const Manifest& manifest, ShardIndex index, 
 
 Task<Result<ShardPlace>> DiskSegmentLog::AppendRecord(const Manifest& manifest, ShardIndex index,
                                                       ByteSpan payload, Purpose purpose) {
+  if (pending_.size() >= kPendingMax) {
+    co_return Status(Code::kUnavailable, "the target's metadata takes no writes");
+  }
   const Bytes encoded = EncodeManifest(manifest);
   RecordHeader header{.index = index,
                       .epoch = 0,

@@ -7,6 +7,8 @@
 namespace cairn::kv {
 namespace {
 
+constexpr Nanos kRetryAfter = Millis(100);
+
 void AddBigEndian(std::string& key, uint64_t value, int bytes) {
   for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) {
     key.push_back(static_cast<char>(value >> shift));
@@ -57,7 +59,7 @@ DiskSegmentLog::RecordName DiskSegmentLog::NameOf(const ShardPlace& place) const
 void DiskSegmentLog::NoteChange(Change change) {
   dirty_.insert(change.record.segment);
   pending_.push_back(std::move(change));
-  if (committing_ || gate_.closed()) return;
+  if (committing_ || gate_.closed() || parts_.clock.Now() < retry_at_) return;
   committing_ = true;
   gate_.Hold(CommitInBackground());
 }
@@ -65,7 +67,8 @@ void DiskSegmentLog::NoteChange(Change change) {
 Task<void> DiskSegmentLog::CommitInBackground() {
   Status status;
   while (status.ok() && !pending_.empty()) status = co_await Commit();
-  // After a failure the next change, or Sync, tries again.
+  // A Sync, or the next change after a while, tries again: not each, with all that is pending.
+  if (!status.ok()) retry_at_ = parts_.clock.Now() + kRetryAfter;
   committing_ = false;
 }
 

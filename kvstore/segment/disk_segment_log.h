@@ -155,6 +155,7 @@ class DiskSegmentLog final : public SegmentLog {
   std::set<uint32_t> unsynced_;  // Segments with records that are not durable.
   std::vector<MovedRecord> moved_;
   bool committing_ = false;      // A background commit is on its way.
+  Instant retry_at_;             // After one that has failed.
 
   // Only during recovery.
   struct Tail {

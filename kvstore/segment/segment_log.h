@@ -83,10 +83,10 @@ class SegmentLog {
 
   virtual TargetId id() const = 0;
 
-  // Appends shard `index` of the stripe that `manifest` describes. `payload` is shard_size bytes in
-  // sector-aligned memory, the caller's until the task is done. Done means: written, and covered by
-  // the shard table (ack kCached); a Sync makes it durable. kNoSpace when no segment is free: the
-  // caller frees some. A second append of the same stripe and index writes nothing and succeeds.
+  // Appends shard `index` of the manifest's stripe. `payload`: shard_size bytes in sector-aligned
+  // memory, the caller's until done, which means: written, and in the shard table (ack kCached). A
+  // Sync makes it durable. kNoSpace: the caller frees segments. kUnavailable also while too much
+  // waits for metadata that takes no writes. A second append of the same writes nothing and is ok.
   virtual Task<Status> Append(const Manifest& manifest, ShardIndex index, ByteSpan payload) = 0;
 
   // Reads bytes [offset, offset + into.size()) of the shard's payload: sector-aligned offset, size

@@ -161,7 +161,7 @@ void Fields(Io& io, For<Io, MaintenanceStatus>& status) {
   io.Bool(status.running);
   for (auto* count : {&status.bytes_per_second, &status.bytes_done, &status.bytes_left,
                       &status.shards_checked, &status.shards_damaged, &status.shards_repaired,
-                      &status.shards_failed, &status.passes}) {
+                      &status.shards_failed, &status.passes, &status.seconds_left}) {
     io.Int(*count);
   }
 }

@@ -161,7 +161,8 @@ Json ToJson(const kv::MaintenanceStatus& status) {
           {"shards_damaged", status.shards_damaged},
           {"shards_repaired", status.shards_repaired},
           {"shards_failed", status.shards_failed},
-          {"passes", status.passes}};
+          {"passes", status.passes},
+          {"seconds_left", status.seconds_left}};
 }
 
 }  // namespace cairn::tools

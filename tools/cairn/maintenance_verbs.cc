@@ -70,6 +70,10 @@ void Print(Invocation& invocation, const Kind& kind, const MaintenanceStatus& st
   if (status.running || status.shards_checked > 0) {
     text += (status.running ? "now   " : "last  ") + Line(status) + "\n";
   }
+  if (status.running) {
+    text += "left  about " + kv::FormatDuration(kv::Seconds(
+                                 static_cast<int64_t>(status.seconds_left))) + "\n";
+  }
   if (status.running && status.bytes_per_second > 0) {
     text += "rate  at most " +
             kv::RoughBytes(static_cast<double>(status.bytes_per_second)) + "/s\n";

@@ -100,9 +100,11 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
     co_return stripes;
   }
   Task<Status> Withdraw(StripeName name) override {
+    if (refuses_withdrawals) co_return Status(Code::kUnavailable, "no writes");
     filed.erase(name.stripe);
     co_return Status();
   }
+  Task<Status> SaveRemoval(StripeId /*stripe*/) override { co_return Status(); }
   bool MayHaveFiled(StripeId stripe) const override { return filed.contains(stripe); }
   void Touch(StripeId stripe, const StripeUse& use) override {
     const auto found = filed.find(stripe);
@@ -182,6 +184,7 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
   std::map<StripeId, uint32_t> used_at;  // When last, in seconds.
   uint64_t capacity = 1 * kGiB;
   bool down = false;
+  bool refuses_withdrawals = false;
   Event* hold = nullptr;
   std::function<uint32_t()> now_seconds = nullptr;  // For the time of last use.
   Event* hold_reads = nullptr;  // Then reads wait for it.

@@ -376,6 +376,15 @@ TEST(StripedStore, ALateGetIsAMiss) {
   EXPECT_THAT(store.Get(chain, 0, store.clock().Now()), HasCode(Code::kDeadline));
 }
 
+TEST(StripedStore, ADeleteThatATargetDoesNotTakeSaysSo) {
+  Store store;
+  const Chain chain = store.MakeChain({10'000});
+  EXPECT_THAT(store.Put(chain), Each(IsOk()));
+  for (size_t i = 0; i < store.target_count(); ++i) store.target(i).refuses_withdrawals = true;
+  EXPECT_THAT(store.Await(store.store().Delete(store.space, chain.ids, 0)),
+              HasCode(Code::kUnavailable));
+}
+
 TEST(StripedStore, DeleteTakesTheTailOfAChain) {
   Store store;
   const Chain chain = store.MakeChain(std::vector<uint32_t>(16, 10'000));

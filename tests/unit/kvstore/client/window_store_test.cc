@@ -16,7 +16,7 @@ using testing::IsOk;
 class Window {
  public:
   explicit Window(uint64_t bytes_max = 16 * kMiB)
-      : store(behind.clock(), behind.store(), bytes_max) {
+      : store(behind.clock(), behind.store(), behind.stats(), bytes_max) {
     window = behind.Await(store.Attach(Options())).value();
   }
   static NamespaceOptions Options() {
@@ -125,6 +125,41 @@ TEST(WindowStore, RefusesWhatMemoryCannotPromise) {
   put.keep_until = {};
   put.blocks[0].checksum = 1;
   EXPECT_THAT(w.behind.Await(w.store.Put(put)), Each(HasCode(Code::kCorrupt)));
+  EXPECT_EQ(w.Found(chain), 0u);
+}
+
+TEST(WindowStore, CountsWhatItIsAskedInTheStoresCounters) {
+  Window w;
+  const Chain chain = w.behind.MakeChain({1'000, 2'000, 3'000});
+  EXPECT_EQ(w.Found(chain), 0u);
+  EXPECT_THAT(w.Put(chain), Each(IsOk()));
+  EXPECT_EQ(w.Found(chain), 3u);
+  EXPECT_THAT(w.Get(chain, 1), IsOk());
+  const StoreStats& stats = w.behind.stats();
+  EXPECT_EQ(stats.lookups, 2u);
+  EXPECT_EQ(stats.lookup_blocks, 6u);
+  EXPECT_EQ(stats.lookup_hits, 3u);
+  EXPECT_EQ(stats.misses[static_cast<size_t>(MissReason::kAbsent)], 1u);
+  EXPECT_EQ(stats.puts_stored, 3u);
+  EXPECT_EQ(stats.bytes_put, 6'000u);
+  EXPECT_EQ(stats.get_hits, 1u);
+  EXPECT_EQ(stats.bytes_got, 2'000u);
+}
+
+TEST(WindowStore, ListsAndDeletesItsNamespaces) {
+  Window w;
+  const Chain chain = w.behind.MakeChain({1'000, 2'000});
+  EXPECT_THAT(w.Put(chain), Each(IsOk()));
+  EXPECT_THAT(w.store.CreateSpace(Window::Options()), HasCode(Code::kConflict));
+  const std::vector<SpaceInfo> spaces = w.store.Spaces();
+  ASSERT_EQ(spaces.size(), 1u);
+  EXPECT_EQ(spaces[0].options.name, "w");
+  EXPECT_EQ(spaces[0].stored_bytes, 3'000u);
+  EXPECT_EQ(spaces[0].stripes, 2u);
+  EXPECT_THAT(w.store.DeleteSpace("w"), IsOk());
+  EXPECT_THAT(w.store.DeleteSpace("w"), HasCode(Code::kNotFound));
+  EXPECT_TRUE(w.store.Spaces().empty());
+  EXPECT_THAT(w.store.CreateSpace(Window::Options()), IsOk());
   EXPECT_EQ(w.Found(chain), 0u);
 }
 

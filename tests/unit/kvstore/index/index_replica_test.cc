@@ -92,6 +92,33 @@ TEST(IndexReplica, WithdrawnIsGoneAlsoAfterARestart) {
   EXPECT_FALSE(replica->Has(StripeId{{3, 10}}));
 }
 
+TEST(IndexReplica, ACopyIsAsOldAsWhatItIsACopyOf) {
+  Replica replica;
+  IndexedStripe copy = StripeOf(1, 10);
+  copy.last_access = 40;
+  copy.hit = true;
+  EXPECT_THAT(replica.Publish(copy), IsOk());  // At 100 seconds.
+  EXPECT_THAT(replica.Publish(StripeOf(1, 11)), IsOk());
+  for (int open = 0; open < 2; ++open) {
+    EXPECT_EQ(replica->Find(StripeId{{3, 10}})->last_access, 40u);
+    EXPECT_TRUE(replica->Find(StripeId{{3, 10}})->hit);
+    EXPECT_EQ(replica->Find(StripeId{{3, 11}})->last_access, 100u);
+    EXPECT_FALSE(replica->Find(StripeId{{3, 11}})->hit);
+    EXPECT_EQ(replica.LookUp(1).front().last_access, 40u);
+    replica.Crash(CrashMode::kProcess);
+  }
+}
+
+TEST(IndexReplica, RemembersRemovalsUntilTheyAreForgotten) {
+  Replica replica;
+  const StripeId stripe{{3, 10}};
+  EXPECT_THAT(replica.clock().Await(replica->SaveRemoval(stripe)), IsOk());
+  replica.Crash(CrashMode::kPowerCut);
+  EXPECT_EQ(replica.clock().Await(replica->ListRemovals()).value(), std::vector{stripe});
+  EXPECT_THAT(replica.clock().Await(replica->ForgetRemovals({stripe})), IsOk());
+  EXPECT_TRUE(replica.clock().Await(replica->ListRemovals()).value().empty());
+}
+
 TEST(IndexReplica, StatesSurviveARestart) {
   Replica replica;
   EXPECT_THAT(replica.Publish(StripeOf(1, 10)), IsOk());

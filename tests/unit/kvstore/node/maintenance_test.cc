@@ -1,6 +1,8 @@
 // Scrub and repair of a whole node on simulated targets.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kvstore/node/repairer.h"
 #include "kvstore/node/scrubber.h"
 #include "tests/support/status_matchers.h"
@@ -106,6 +108,7 @@ TEST(Repair, WhatIsWholeIsLeftAlone) {
   PutChains(shop, 3);
   const uint64_t before = shop.world.node().stats().bytes_appended;
   const MaintenanceStatus done = shop.Repair();
+  EXPECT_EQ(done.shards_checked, shop.shards());
   EXPECT_EQ(done.shards_repaired, 0u);
   EXPECT_EQ(done.bytes_done, 0u);
   EXPECT_EQ(shop.world.node().stats().bytes_appended, before);
@@ -153,6 +156,44 @@ TEST(Repair, TheHottestComeFirstAndStopEndsIt) {
   const uint64_t before = shop.world.node().stats().degraded_reads;
   EXPECT_EQ(shop.Readable(chains[5]), 8u);
   EXPECT_EQ(shop.world.node().stats().degraded_reads, before);
+}
+
+TEST(Repair, FilingTheIndexAnewDoesNotCountAsUse) {
+  Workshop shop;
+  const std::vector<Chain> chains = PutChains(shop, 6);
+  const auto used_at = [&] {
+    std::vector<uint32_t> seconds;
+    for (const auto& target : shop.world.node().targets()) {
+      const auto add = [&](StripeId stripe, const StripeState&) {
+        seconds.push_back(FindState(shop.world.node().targets(), stripe)->last_access);
+        return true;
+      };
+      target->index().states().ForEachAfter(std::nullopt, add);
+    }
+    std::sort(seconds.begin(), seconds.end());
+    return seconds.back();
+  };
+  const uint32_t before = used_at();
+  shop.Pass(Seconds(1000));
+  shop.Replace(4);
+  shop.Pass(Seconds(60));
+  EXPECT_GT(shop.Repair().shards_repaired, 0u);
+  EXPECT_EQ(used_at(), before);
+}
+
+TEST(Repair, SaysHowLongItWillTake) {
+  Workshop shop;
+  PutChains(shop, 12);
+  shop.Replace(4);
+  Repairer& repairer = shop.world.node().repairer();
+  ASSERT_THAT(repairer.Start(256 * kKiB), IsOk());
+  shop.Pass(Seconds(3));
+  const MaintenanceStatus status = repairer.status();
+  ASSERT_TRUE(status.running);
+  const double by_rate = static_cast<double>(status.bytes_left) / (256.0 * kKiB);
+  EXPECT_NEAR(static_cast<double>(status.seconds_left), by_rate, 0.5 * by_rate + 2);
+  shop.world.clock().RunUntil([&] { return !repairer.status().running; });
+  EXPECT_EQ(repairer.status().seconds_left, 0u);
 }
 
 TEST(Repair, KeepsToItsRate) {

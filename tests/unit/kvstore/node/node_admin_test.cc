@@ -145,6 +145,21 @@ TEST_F(NodeAdminTest, TellsOfTargetsNamespacesAndCounters) {
   EXPECT_EQ(Await(admin.Stats()).value().puts_stored, 2u);
 }
 
+TEST_F(NodeAdminTest, CreatesListsAndDeletesNamespacesInMemory) {
+  const NamespaceOptions options{.name = "window", .ttl_seconds = 180, .medium = Medium::kMemory};
+  EXPECT_THAT(Await(admin.CreateSpace(options)), IsOk());
+  EXPECT_THAT(Await(admin.CreateSpace(options)), HasCode(Code::kConflict));
+  EXPECT_THAT(Await(admin.CreateSpace({.name = "window"})), HasCode(Code::kConflict));
+  EXPECT_THAT(Await(admin.CreateSpace({.name = "tests", .medium = Medium::kMemory})),
+              HasCode(Code::kConflict));
+  const auto spaces = Await(admin.ListSpaces());
+  ASSERT_EQ(spaces.value().size(), 2u);
+  EXPECT_EQ(spaces.value()[1].options.name, "window");
+  EXPECT_EQ(spaces.value()[1].options.medium, Medium::kMemory);
+  EXPECT_THAT(Await(admin.DeleteSpace("window")), IsOk());
+  EXPECT_EQ(Await(admin.ListSpaces()).value().size(), 1u);
+}
+
 TEST_F(NodeAdminTest, ScrubsEveryShardOfWhatWasPut) {
   const Chain chain = machine.MakeChain(2, 5000);
   EXPECT_THAT(machine.Put(chain), Each(IsOk()));

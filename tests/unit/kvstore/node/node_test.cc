@@ -125,6 +125,30 @@ TEST(Node, RebuildsEveryIndexFromTheSegments) {
   EXPECT_GT(machine.world.node().stats().republished_stripes, 0u);
 }
 
+TEST(Node, ATargetThatWasAwayDoesNotBringDeletedBlocksBack) {
+  for (uint32_t away = 0; away < 12; ++away) {
+    Machine machine;
+    const Chain chain = machine.MakeChain(4, 1'000);  // Each target of the stripe has all of it.
+    EXPECT_THAT(machine.Put(chain), Each(IsOk()));
+    machine.Crash(CrashMode::kProcess);  // So that targets find it in their segments, too.
+    machine.world.SetDown(away, true);
+    machine.Start();
+    EXPECT_EQ(machine.Lookup(chain).blocks, 4u);
+    EXPECT_THAT(machine.world.clock().Await(machine.store().Delete(machine.space, chain.ids, 0)),
+                IsOk());
+    EXPECT_THAT(machine.world.Stop(), IsOk());
+    machine.world.SetDown(away, false);
+    machine.Start();
+    EXPECT_EQ(machine.Lookup(chain).blocks, 0u) << away;
+    machine.Pass(Seconds(20));  // The index is made whole meanwhile.
+    EXPECT_EQ(machine.Readable(chain), 0u) << away;
+    EXPECT_THAT(machine.Put(chain), Each(IsOk()));
+    EXPECT_THAT(machine.world.Stop(), IsOk());
+    machine.Start();
+    EXPECT_EQ(machine.Readable(chain), 4u) << away;
+  }
+}
+
 TEST(Node, ExpiryGoesOnThroughARestart) {
   Machine machine({}, {.retention = RetentionKind::kFixed, .ttl_seconds = 100});
   const Chain chain = machine.MakeChain(3, 50'000);

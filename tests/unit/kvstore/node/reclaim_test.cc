@@ -113,5 +113,35 @@ TEST(Reclaim, WhatIsUsedStaysWithinTheRewriteBudget) {
                                          100 * 4 * 4 * kMiB);  // A segment is granted to start.
 }
 
+TEST(Reclaim, AStripeWithADamagedShardIsMovedAndRestored) {
+  Machine machine(SmallWorld(), Space());
+  std::vector<Chain> used;
+  for (int i = 0; i < 8; ++i) used.push_back(machine.MakeChain(8, 500'000));
+  for (const Chain& chain : used) ASSERT_THAT(machine.Put(chain), Each(IsOk()));
+  sim::SimDisk& disk = machine.world.disk(0);
+  for (uint64_t at = 64 * kKiB + 8 * kSectorSize; at < disk.size(); at += kSectorSize) {
+    disk.FlipBit(at + 100, 3);
+  }
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_THAT(machine.Put(machine.MakeChain(8, 500'000)), Each(IsOk())) << i;
+    machine.Pass(Seconds(1));
+    ASSERT_EQ(machine.Lookup(used[static_cast<size_t>(i) % 8]).blocks, 8u) << i;
+  }
+  for (const Chain& chain : used) EXPECT_EQ(machine.Readable(chain), 8u);
+  EXPECT_GT(machine.world.node().stats().shards_restored, 0u);
+}
+
+TEST(Reclaim, ManyExpiredStripesAreGoneSoon) {
+  Machine machine(SmallWorld(), {.data_shards = 2,
+                                 .parity_shards = 1,
+                                 .retention = RetentionKind::kFixed,
+                                 .ttl_seconds = 60});
+  for (int i = 0; i < 3'000; ++i) {
+    ASSERT_THAT(machine.Put(machine.MakeChain(1, 1'000)), Each(IsOk())) << i;
+  }
+  machine.Pass(Seconds(61));
+  EXPECT_GT(machine.world.node().stats().expired_stripes, 2'900u);
+}
+
 }  // namespace
 }  // namespace cairn::kv

@@ -246,5 +246,25 @@ TEST_F(SegmentLogTest, AnotherVersionIsRefusedAndLeftAlone) {
   EXPECT_EQ(rig.disk().writes(), written);
 }
 
+TEST(SegmentLogMetadata, WhatWaitsForMetadataThatTakesNoWritesIsBounded) {
+  SegmentRig rig({.seed = 3, .segments = 40});
+  ASSERT_THAT(rig.Start(), IsOk());
+  rig.metadata().SetDown(true);
+  SegmentRig::Shard shard = rig.Make(1);
+  size_t appended = 0;
+  Status status;
+  while (status.ok() && appended < 40'000) {
+    shard.manifest.stripe.low = ++appended;
+    status = rig.AppendNow(shard);
+    (void)rig.Await(rig.log().Drop(shard.manifest.stripe));
+  }
+  EXPECT_THAT(status, HasCode(Code::kUnavailable));
+  EXPECT_GT(appended, 10'000u);
+  rig.metadata().SetDown(false);
+  ASSERT_THAT(rig.Await(rig.log().Sync()), IsOk());
+  EXPECT_THAT(rig.AppendNow(shard), IsOk());
+  EXPECT_THAT(rig.Stop(), IsOk());
+}
+
 }  // namespace
 }  // namespace cairn::kv
