@@ -39,7 +39,7 @@ CommandResult RunParsed(CLI::App& app, const std::vector<std::string>& arguments
   const kv::Status status = body(result);
   if (!status.ok()) {
     result.errors += status.message() + "\n";
-    result.exit_code = 1;
+    if (result.exit_code == 0) result.exit_code = 1;
   }
   return result;
 }

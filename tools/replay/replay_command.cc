@@ -57,6 +57,8 @@ std::string Latency(const std::vector<int64_t>& nanos) {
                      Micros(nanos, 0.99));
 }
 
+constexpr int kExitUsage = 2;  // As for the other verbs (cairn(1)).
+
 std::string Text(const ReplayReport& report) {
   std::string text = Line("Requests", Count(report.requests));
   text += Line("Prompt tokens", Count(report.prompt_tokens));
@@ -167,8 +169,11 @@ CommandResult ReplayCommand(const std::vector<std::string>& arguments, const App
   app.add_flag("--answers", flags.replay.answers, "Store answers, too");
   app.add_flag("--predict", flags.replay.predict, "Also say what the simulator expected");
   app.add_flag("--json", flags.json, "Print all figures as JSON");
-  return RunParsed(app, arguments, visit,
-                   [&](CommandResult& result) { return Run(flags, result); });
+  return RunParsed(app, arguments, visit, [&](CommandResult& result) {
+    kv::Status status = Run(flags, result);
+    if (status.code() == kv::Code::kInvalid) result.exit_code = kExitUsage;
+    return status;
+  });
 }
 
 int RunReplay(int argc, char** argv) {

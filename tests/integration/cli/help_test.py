@@ -130,6 +130,43 @@ class Completion(Folder):
         self.assertEqual(self.complete("cairn", "put", "n", "k", "blo"), ["block.bin"])
         self.assertEqual(self.complete("cairn", "get", "n", "k", "-o", "blo"), ["block.bin"])
 
+    def test_zsh(self):
+        script = self.write("_cairn", run("completion", "zsh").stdout)
+
+        def complete(*words):
+            """What the script gives to zsh's completion system, which here prints it."""
+            listed = " ".join(f"'{word}'" for word in words)
+            done = subprocess.run(
+                ["zsh", "-f", "-c", "compdef() { :; }; _files() { print FILES; }; "
+                 '_describe() { print -rl -- "${(@P)2}"; }; '
+                 f"source {script}; words=({listed}); CURRENT={len(words)}; _cairn"],
+                capture_output=True, text=True, check=True)
+            self.assertEqual(done.stderr, "")
+            return [line.split(":")[0] for line in done.stdout.splitlines()]
+
+        self.assertIn("status", complete("cairn", ""))
+        self.assertEqual(complete("cairn", "namespace", ""), ["create", "list", "delete"])
+        self.assertIn("--rate", complete("cairn", "repair", "start", "--"))
+        self.assertNotIn("--rate", complete("cairn", "repair", "stop", "--"))
+        self.assertEqual(complete("cairn", "put", "n", "k", "x"), ["FILES"])
+
+    def test_fish(self):
+        script = self.write("cairn.fish", run("completion", "fish").stdout)
+
+        def complete(line):
+            done = subprocess.run(["fish", "--no-config", "-c",
+                                   f"source {script}; complete -C '{line}'"],
+                                  capture_output=True, text=True, check=True,
+                                  cwd=self.folder, env={**os.environ, "HOME": str(self.folder)})
+            self.assertEqual(done.stderr, "")
+            return [offer.split("\t")[0] for offer in done.stdout.splitlines()]
+
+        self.assertIn("status", complete("cairn "))
+        self.assertEqual(complete("cairn nam"), ["namespace"])
+        self.assertEqual(sorted(complete("cairn namespace ")), ["create", "delete", "list"])
+        self.assertIn("--rate", complete("cairn repair start --"))
+        self.assertNotIn("--rate", complete("cairn repair stop --"))
+
     def test_other_shells_get_every_command(self):
         for shell in ("zsh", "fish"):
             script = self.expect(run("completion", shell), 0).stdout.decode()

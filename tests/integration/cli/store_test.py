@@ -214,7 +214,7 @@ class Operators(Store):
         done = json.loads(self.ok("replay", trace, "--json").stdout)
         self.assertEqual((done["requests"], done["wrong_bytes"]), (20, 0))
         self.assertGreater(done["hit_rate"], 0.4)
-        self.expect(run("replay", trace), 1, "say where")
+        self.expect(run("replay", trace), 2, "say where")
 
     def test_bench(self):
         done = json.loads(self.ok("bench", "--bytes", "8 MiB", "--block-size", "128 KiB",

@@ -119,7 +119,7 @@ TEST_F(ReplayTest, RefusesAFolderInUseAndImpossibleShares) {
   EXPECT_THAT(Run().errors, HasSubstr("replay into an empty folder"));
   const CommandResult result =
       ReplayCommand({trace(), "--data", dir_ + "/other", "--read-share", "0"});
-  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.errors, HasSubstr("above 0"));
 }
 
