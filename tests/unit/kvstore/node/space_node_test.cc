@@ -152,8 +152,8 @@ TEST_F(SpaceNodeTest, ADeletedBlockStaysDeletedThroughAPowerCut) {
   EXPECT_EQ(Readable(space, chains[1]), 0u);
 }
 
-// Both quotas together are 83 % of what the targets hold. A quota reserves nothing: what the rewrite
-// budget does not save of the idle namespace goes (it kept 63 % when this was written), not all.
+// Both quotas together are 83 % of what the targets hold. A quota reserves nothing: what the
+// rewrite budget does not save of the idle namespace goes. It keeps 63 %.
 TEST(SpaceNode, AnIdleNamespaceKeepsMostOfItsQuotaInANearlyFullStore) {
   sim::StoreWorldOptions tight;
   tight.targets = 4;
