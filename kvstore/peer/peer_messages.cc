@@ -18,7 +18,7 @@ namespace {
 
 bool IsKnown(Verb verb) {
   const auto number = static_cast<uint8_t>(verb);
-  return (number >= 1 && number <= 5) || (number >= 16 && number <= 25) || number == 32;
+  return (number >= 1 && number <= 5) || (number >= 16 && number <= 26) || number == 32;
 }
 
 // --- Types of the store that only nodes tell each other ---
@@ -56,6 +56,8 @@ void IndexedFields(Io& io, For<Io, IndexedStripe>& stripe) {
   io.Int(stripe.expires_at.value);
   io.Int(stripe.position);
   io.Int(stripe.keep_until);
+  io.Int(stripe.last_access);
+  io.Bool(stripe.hit);
 }
 
 template <typename Io>
@@ -156,6 +158,11 @@ template <typename Io>
 void Fields(Io& io, For<Io, SaveUseRequest>& request) {
   io.Id(request.stripe);
   OptionalFields(io, request.use, [&io](auto& use) { UseFields(io, use); });
+}
+
+template <typename Io>
+void Fields(Io& io, For<Io, SaveRemovalRequest>& request) {
+  io.Id(request.stripe);
 }
 
 template <typename Io>
@@ -317,6 +324,7 @@ Status ParseAny(Verb verb, ByteSpan fields) {
     case Verb::kWithdraw: return ParseOnly<WithdrawRequest>(fields);
     case Verb::kTouch: return ParseOnly<TouchRequest>(fields);
     case Verb::kSaveUse: return ParseOnly<SaveUseRequest>(fields);
+    case Verb::kSaveRemoval: return ParseOnly<SaveRemovalRequest>(fields);
     case Verb::kNameOf: return ParseOnly<NameOfRequest>(fields);
     case Verb::kListFiled: return ParseOnly<ListFiledRequest>(fields);
     case Verb::kSaveSpace: return ParseOnly<SaveSpaceRequest>(fields);
@@ -340,6 +348,7 @@ CAIRN_PEER_REQUEST(LookUpRequest);
 CAIRN_PEER_REQUEST(WithdrawRequest);
 CAIRN_PEER_REQUEST(TouchRequest);
 CAIRN_PEER_REQUEST(SaveUseRequest);
+CAIRN_PEER_REQUEST(SaveRemovalRequest);
 CAIRN_PEER_REQUEST(NameOfRequest);
 CAIRN_PEER_REQUEST(ListFiledRequest);
 CAIRN_PEER_REQUEST(SaveSpaceRequest);

@@ -18,7 +18,7 @@ namespace cairn::kv::peer {
 inline constexpr uint16_t kVersionMin = 1;
 inline constexpr uint16_t kVersion = 1;
 
-// Numbers are never used again. Up to kListSpaces a request is for one target.
+// Numbers are never used again. Below kGetMap a request is for one target.
 enum class Verb : uint8_t {
   kAppend = 1,
   kRead = 2,
@@ -35,6 +35,7 @@ enum class Verb : uint8_t {
   kSaveSpace = 23,
   kListSpaces = 24,
   kProbe = 25,
+  kSaveRemoval = 26,
   kGetMap = 32,
 };
 
@@ -98,6 +99,9 @@ struct TouchRequest {
 struct SaveUseRequest {
   StripeId stripe = {};
   std::optional<StripeUse> use = {};  // A hit that comes with it.
+};
+struct SaveRemovalRequest {
+  StripeId stripe = {};
 };
 struct NameOfRequest {
   StripeId stripe = {};

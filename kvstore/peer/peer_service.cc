@@ -112,6 +112,7 @@ Task<Network::Reply> PeerService::DispatchIndex(Verb verb, Work work, ByteSpan f
     case Verb::kWithdraw: return Handle<peer::WithdrawRequest>(std::move(work), fields);
     case Verb::kTouch: return Handle<peer::TouchRequest>(std::move(work), fields);
     case Verb::kSaveUse: return Handle<peer::SaveUseRequest>(std::move(work), fields);
+    case Verb::kSaveRemoval: return Handle<peer::SaveRemovalRequest>(std::move(work), fields);
     case Verb::kNameOf: return Handle<peer::NameOfRequest>(std::move(work), fields);
     case Verb::kListFiled: return Handle<peer::ListFiledRequest>(std::move(work), fields);
     case Verb::kSaveSpace: return Handle<peer::SaveSpaceRequest>(std::move(work), fields);
@@ -224,6 +225,11 @@ Task<Network::Reply> PeerService::Do(Work work, peer::TouchRequest request) {
 Task<Network::Reply> PeerService::Do(Work work, peer::SaveUseRequest request) {
   if (request.use.has_value()) work.target->Touch(request.stripe, *request.use);
   const Status outcome = co_await work.target->SaveUse(request.stripe);
+  co_return SayDone(work.target, outcome);
+}
+
+Task<Network::Reply> PeerService::Do(Work work, peer::SaveRemovalRequest request) {
+  const Status outcome = co_await work.target->SaveRemoval(request.stripe);
   co_return SayDone(work.target, outcome);
 }
 

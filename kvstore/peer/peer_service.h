@@ -65,6 +65,7 @@ class PeerService {
   Task<Network::Reply> Do(Work work, peer::WithdrawRequest request);
   Task<Network::Reply> Do(Work work, peer::TouchRequest request);
   Task<Network::Reply> Do(Work work, peer::SaveUseRequest request);
+  Task<Network::Reply> Do(Work work, peer::SaveRemovalRequest request);
   Task<Network::Reply> Do(Work work, peer::NameOfRequest request);
   Task<Network::Reply> Do(Work work, peer::ListFiledRequest request);
   Task<Network::Reply> Do(Work work, peer::SaveSpaceRequest request);

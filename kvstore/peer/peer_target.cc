@@ -192,6 +192,11 @@ Task<Status> PeerTarget::SaveUse(StripeId stripe) {
   co_return saved;
 }
 
+Task<Status> PeerTarget::SaveRemoval(StripeId stripe) {
+  const peer::SaveRemovalRequest request{.stripe = stripe};
+  return Do(Verb::kSaveRemoval, request);
+}
+
 Task<Result<StripeName>> PeerTarget::NameOf(StripeId stripe) {
   const peer::NameOfRequest request{.stripe = stripe};
   return Fetch<StripeName>(Verb::kNameOf, request);

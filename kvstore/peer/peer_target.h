@@ -31,6 +31,7 @@ inline constexpr size_t kTouchesMax = 65'536;
 // - Publish: the same manifest takes the place of itself; what is known of its use stays.
 // - Withdraw, Drop: what is not there is gone already. Stripe ids are never used again.
 // - Touch, SaveUse: each field of a StripeUse only ever grows.
+// - SaveRemoval: once is as good as twice.
 // - SaveSpace: the record takes the place of the one with its name or id.
 // Reads change nothing, and are repeated once over a new connection when the first one broke.
 //
@@ -57,6 +58,7 @@ class PeerTarget final : public TargetPort {
   Task<Status> Publish(IndexedStripe stripe, Durability durability) override;
   Task<Result<std::vector<IndexedStripe>>> LookUp(NamespaceId space, RunId run) override;
   Task<Status> Withdraw(StripeName name) override { return withdrawals_.Add(name); }
+  Task<Status> SaveRemoval(StripeId stripe) override;
   bool MayHaveFiled(StripeId) const override { return true; }
   // Leaves within `flush_every`.
   void Touch(StripeId stripe, const StripeUse& use) override;

@@ -210,6 +210,12 @@ TEST_P(TargetAnywhere, HitsRaiseWhatIsKnownOfAStripe) {
   EXPECT_EQ(local_->StateOf(stripe)->keep_until, 70u);
 }
 
+TEST_P(TargetAnywhere, NotesRemovals) {
+  const StripeId stripe = ManifestOf(1).stripe;
+  EXPECT_THAT(Await(target().SaveRemoval(stripe)), IsOk());
+  EXPECT_EQ(Await(local_->index().ListRemovals()).value(), std::vector{stripe});
+}
+
 TEST_P(TargetAnywhere, KeepsNamespaces) {
   for (int i = 0; i < 600; ++i) {  // Of 4 KiB each: more than a page.
     SpaceRecord record;
