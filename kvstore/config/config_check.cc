@@ -113,7 +113,10 @@ void CheckUpkeep(const DaemonConfig& config, Lines& lines) {
 
 uint64_t MemoryLimit(const DaemonConfig& config) {
   const EmbeddedOptions& node = config.node;
-  return node.node.store.write_buffer_bytes + node.node.store.reader.copy_bytes_max +
+  const AdmissionOptions& admission = node.node.store.admission;
+  const bool remembers = admission.policy == AdmissionPolicy::kSecondSight;
+  const uint64_t sightings = remembers ? uint64_t{4} * admission.sightings_max : 0;
+  return sightings + node.node.store.write_buffer_bytes + node.node.store.reader.copy_bytes_max +
          node.node.store.reader.rebuild_bytes_max + node.node.store.index_cache_bytes +
          node.node.store.cache.bytes_max + node.metadata_cache_bytes +
          node.metadata_memtable_bytes + config.server.payload_bytes_max;
@@ -146,6 +149,13 @@ std::vector<std::string> ConfigWarnings(const DaemonConfig& config) {
     lines.push_back("store.targets: an index of " + std::to_string(kIndexReplicas) +
                     " copies needs " + std::to_string(kIndexReplicas) +
                     " targets: the loss of one loses blocks");
+  }
+  const AdmissionOptions& admission = config.node.node.store.admission;
+  const bool has_budget = admission.policy == AdmissionPolicy::kWriteBudget;
+  if (has_budget && admission.drive_writes_per_day > config.drive_writes_per_day) {
+    lines.push_back(
+        "admission.drive_writes_per_day: lets in more than the SSDs are rated for "
+        "(store.drive_writes_per_day); lower it");
   }
   if (config.node.node.reclaim.move_percent_max == 0) {
     lines.push_back("reclaim.move_percent_max: 0 evicts blocks that are in use with their segment");

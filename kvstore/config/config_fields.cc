@@ -120,6 +120,23 @@ void AddSessions(std::vector<ConfigField>& fields) {
                           [](C& c) -> auto& { return c.node.node.leased_percent_max; }));
 }
 
+void AddAdmission(std::vector<ConfigField>& fields) {
+  fields.push_back(Choice("admission.policy", {"all", "second_sight", "write_budget"},
+                          "Which new blocks are written. all; second_sight: a stripe when its "
+                          "first block is put for the second time, so that what is asked once "
+                          "wears out nothing; write_budget: as many as the SSDs may take a day.",
+                          [](C& c) -> auto& { return c.node.node.store.admission.policy; }));
+  fields.push_back(Number("admission.sightings_max", FieldKind::kCount, 1024, 1 << 30,
+                          "Of second_sight: blocks remembered, 4 bytes each.",
+                          [](C& c) -> auto& { return c.node.node.store.admission.sightings_max; }));
+  fields.push_back(Real("admission.drive_writes_per_day", 0.01, 1000.0,
+                        "Of write_budget: what is put may fill all targets so many times a day. "
+                        "What is saved up for an hour may be spent at once.",
+                        [](C& c) -> auto& {
+                          return c.node.node.store.admission.drive_writes_per_day;
+                        }));
+}
+
 void AddUpkeep(std::vector<ConfigField>& fields) {
   fields.push_back(Number("reclaim.free_segments_min_percent", FieldKind::kCount, 1, 50,
                           "The watermark: reclaim begins when less of a target is free.",
@@ -197,6 +214,7 @@ std::vector<ConfigField> MakeFields() {
   AddCluster(fields);
   AddMemory(fields);
   AddSessions(fields);
+  AddAdmission(fields);
   AddUpkeep(fields);
   AddRepair(fields);
   AddIo(fields);
@@ -204,13 +222,14 @@ std::vector<ConfigField> MakeFields() {
   return fields;
 }
 
-constexpr std::array<ConfigSection, 11> kSections = {{
+constexpr std::array<ConfigSection, 12> kSections = {{
     {"store", "Where the blocks are."},
     {"listen", "Who may come in, and where."},
     {"cluster", "One node of many, which keep their map in etcd."},
     {"memory", "All memory that the store takes for itself; callers' own is not in it."},
     {"sessions", "What one client may have, and all of them."},
     {"leases", "Promises not to evict what a lookup has found."},
+    {"admission", "What is written at all: misses in exchange for the life of the SSDs."},
     {"reclaim", "How space comes back from what is old."},
     {"upkeep", "What happens in the background, how often."},
     {"repair", "What is restored when targets are lost."},

@@ -45,6 +45,12 @@ std::vector<Broken> Table() {
        [](DaemonConfig& c) { c.listen.admin_token_file = "/etc/cairn/token"; }},
       {"keep them below 80 %",
        [](DaemonConfig& c) { c.node.node.store.index_cache_bytes = 7 * kGiB; }},
+      {"keep them below 80 %",
+       [](DaemonConfig& c) {
+         c.node.node.store.admission.policy = AdmissionPolicy::kSecondSight;
+         c.node.node.store.admission.sightings_max = 1 << 30;
+         c.node.node.store.index_cache_bytes = 3 * kGiB;
+       }},
       {"upkeep.checkpoint_interval:",
        [](DaemonConfig& c) { c.node.node.checkpoint_interval = Millis(100); }},
       {"upkeep.orphan_age:", [](DaemonConfig& c) { c.node.node.orphan_age = Seconds(2); }},
@@ -174,6 +180,17 @@ TEST(ConfigWarnings, AClusterThatIsSeldomMeant) {
   EXPECT_THAT(ConfigWarnings(config),
               testing::ElementsAre(HasSubstr("http://10.0.0.7:2379 is not encrypted"),
                                    HasSubstr("each would cost a rebuild")));
+}
+
+TEST(ConfigWarnings, AWriteBudgetBeyondWhatTheDrivesAreRatedFor) {
+  DaemonConfig config;
+  config.drive_writes_per_day = 0.3;
+  EXPECT_THAT(ConfigWarnings(config), testing::IsEmpty());
+  config.node.node.store.admission.policy = AdmissionPolicy::kWriteBudget;
+  EXPECT_THAT(ConfigWarnings(config),
+              testing::ElementsAre(HasSubstr("admission.drive_writes_per_day")));
+  config.node.node.store.admission.drive_writes_per_day = 0.3;
+  EXPECT_THAT(ConfigWarnings(config), testing::IsEmpty());
 }
 
 }  // namespace
