@@ -9,7 +9,7 @@
 namespace cairn::kv {
 namespace {
 
-constexpr uint64_t kShardsPerSegmentMin = 8;
+constexpr uint64_t kShardsPerSegmentMin = 16;
 
 }  // namespace
 

@@ -24,7 +24,7 @@ struct StripeLayout {
 // that a shard is larger than `shard_size_max`. Zero when even `data_shards_max` are too few.
 uint8_t WidthOf(uint64_t payload, uint8_t data_shards_max, uint64_t shard_size_max);
 
-// What a run's blocks are cut into: stripes whose shards are at most an eighth of the largest shard
+// What a run's blocks are cut into: stripes whose shards are at most a sixteenth of the largest
 // that a segment can take (but 64 KiB), so that records fill segments well. A larger block has its
 // own stripe.
 uint64_t PreferredPayload(uint64_t shard_size_max, uint8_t data_shards);

@@ -1,4 +1,4 @@
-// Two random choices for shards; rendezvous hashing for the index.
+// By queue and room for shards, by rendezvous hashing for the index.
 #include "kvstore/client/target_choice.h"
 
 #include <algorithm>
@@ -34,15 +34,10 @@ std::optional<std::vector<TargetId>> ChooseTargets(std::span<const TargetState> 
     if (target.live) rest.push_back(target);
   }
   if (rest.size() < count) return std::nullopt;
+  for (size_t i = rest.size(); i > 1; --i) std::swap(rest[i - 1], rest[random.Below(i)]);
+  std::stable_sort(rest.begin(), rest.end(), IsBetter);
   std::vector<TargetId> chosen;
-  while (chosen.size() < count) {
-    const size_t first = random.Below(rest.size());
-    const size_t second = random.Below(rest.size());
-    const size_t best = IsBetter(rest[second], rest[first]) ? second : first;
-    chosen.push_back(rest[best].id);
-    std::swap(rest[best], rest.back());
-    rest.pop_back();
-  }
+  for (size_t i = 0; i < count; ++i) chosen.push_back(rest[i].id);
   return chosen;
 }
 

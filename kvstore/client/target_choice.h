@@ -18,8 +18,8 @@ struct TargetState {
   uint32_t queue = 0;       // Operations in flight.
 };
 
-// `count` distinct live targets: each place goes to the better of two random candidates, by free
-// space and queue. Nothing when fewer than `count` live.
+// `count` distinct live targets: those with the shortest queues, among about equal ones those with
+// the most room, so that all fill in step (decision 9). Nothing when fewer than `count` live.
 std::optional<std::vector<TargetId>> ChooseTargets(std::span<const TargetState> targets,
                                                    size_t count, Random& random);
 

@@ -11,9 +11,10 @@ namespace {
 
 using Fate = ShardView::Fate;
 
-// What never was used ages this much faster: most of it never will be.
-constexpr uint64_t kAgeOfUsed = 1;
-constexpr uint64_t kAgeOfUnused = 2;
+constexpr double kAgesPerSecond = 16;
+// What was never used ages 1 + kUnusedAging times as fast where nothing live was used, and no
+// faster than the rest where everything was.
+constexpr double kUnusedAging = 1.5;
 // Of a freed segment this share is hot on average: 0.22 / (1 - 0.22) = 28 % of what is put is
 // rewritten.
 constexpr double kHotAim = 0.22;
@@ -59,31 +60,32 @@ uint64_t MoveBytesMax(const SegmentView& segment) {
   return static_cast<uint64_t>(kMoveShareMax * static_cast<double>(segment.used_bytes));
 }
 
-// Live and held shards: held first, then the hottest.
-std::vector<uint32_t> ByHeat(const SegmentView& segment, uint32_t now_seconds) {
-  std::vector<std::pair<std::tuple<bool, Coldness>, uint32_t>> ranked;
-  for (uint32_t i = 0; i < segment.shards.size(); ++i) {
-    const ShardView& shard = segment.shards[i];
-    if (shard.fate != Fate::kLive && shard.fate != Fate::kHeld) continue;
-    const bool held = shard.fate == Fate::kHeld;
-    ranked.push_back({{!held, ColdnessOf(shard, now_seconds)}, i});
+// Of the bytes of live shards, those never used.
+double UnusedShare(std::span<const SegmentView> segments) {
+  double live = 0;
+  double unused = 0;
+  for (const SegmentView& segment : segments) {
+    for (const ShardView& shard : segment.shards) {
+      if (shard.fate != Fate::kLive) continue;
+      live += static_cast<double>(shard.bytes);
+      if (!shard.hit) unused += static_cast<double>(shard.bytes);
+    }
   }
-  std::sort(ranked.begin(), ranked.end());
-  std::vector<uint32_t> order;
-  for (const auto& [rank, index] : ranked) order.push_back(index);
-  return order;
+  return live > 0 ? unused / live : 0;
 }
 
 }  // namespace
 
-Coldness ColdnessOf(const ShardView& shard, uint32_t now_seconds) {
-  const uint64_t age = now_seconds - std::min(now_seconds, shard.last_access);
-  return {.age = age * (shard.hit ? kAgeOfUsed : kAgeOfUnused), .position = shard.position};
+Coldness ColdnessOf(const ShardView& shard, uint32_t now_seconds, double unused_aging) {
+  const double seconds = now_seconds - std::min(now_seconds, shard.last_access);
+  const double aging = shard.hit ? 1 : unused_aging;
+  return {.age = static_cast<uint64_t>(kAgesPerSecond * aging * seconds),
+          .position = shard.position};
 }
 
 uint64_t MoveBudget(uint64_t bytes_put, uint64_t bytes_moved, uint64_t segment_size,
                     uint32_t move_percent_max) {
-  const uint64_t granted = bytes_put / 100 * move_percent_max + segment_size;
+  const uint64_t granted = std::max(bytes_put / 100 * move_percent_max, segment_size);
   return granted - std::min(granted, bytes_moved);
 }
 
@@ -93,6 +95,7 @@ uint64_t SegmentsWanted(uint64_t segments, uint64_t free_count, uint32_t free_pe
 }
 
 void ReclaimPlanner::RefreshCutoff(std::span<const SegmentView> segments, uint32_t now_seconds) {
+  unused_aging_ = 1 + kUnusedAging * UnusedShare(segments);
   std::vector<std::pair<Coldness, uint64_t>> live;
   uint64_t used = 0;
   double room = 0;
@@ -102,7 +105,7 @@ void ReclaimPlanner::RefreshCutoff(std::span<const SegmentView> segments, uint32
     for (const ShardView& shard : segment.shards) {
       if (shard.fate == Fate::kHeld) room -= static_cast<double>(shard.bytes);
       if (shard.fate != Fate::kLive) continue;
-      live.emplace_back(ColdnessOf(shard, now_seconds), shard.bytes);
+      live.emplace_back(ColdnessNow(shard, now_seconds), shard.bytes);
     }
   }
   std::sort(live.begin(), live.end());
@@ -117,7 +120,7 @@ void ReclaimPlanner::RefreshCutoff(std::span<const SegmentView> segments, uint32
 
 bool ReclaimPlanner::IsHot(const ShardView& shard, uint32_t now_seconds) const {
   if (shard.fate == Fate::kHeld) return true;
-  return shard.fate == Fate::kLive && cutoff_ && ColdnessOf(shard, now_seconds) <= *cutoff_;
+  return shard.fate == Fate::kLive && cutoff_ && ColdnessNow(shard, now_seconds) <= *cutoff_;
 }
 
 ReclaimPlanner::Bytes ReclaimPlanner::BytesOf(const SegmentView& segment,
@@ -131,6 +134,21 @@ ReclaimPlanner::Bytes ReclaimPlanner::BytesOf(const SegmentView& segment,
     }
   }
   return bytes;
+}
+
+std::vector<uint32_t> ReclaimPlanner::ByHeat(const SegmentView& segment,
+                                             uint32_t now_seconds) const {
+  std::vector<std::pair<std::tuple<bool, Coldness>, uint32_t>> ranked;
+  for (uint32_t i = 0; i < segment.shards.size(); ++i) {
+    const ShardView& shard = segment.shards[i];
+    if (shard.fate != Fate::kLive && shard.fate != Fate::kHeld) continue;
+    const bool held = shard.fate == Fate::kHeld;
+    ranked.push_back({{!held, ColdnessNow(shard, now_seconds)}, i});
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<uint32_t> order;
+  for (const auto& [rank, index] : ranked) order.push_back(index);
+  return order;
 }
 
 SegmentReclaim ReclaimPlanner::Split(const SegmentView& segment, size_t index, uint64_t budget,

@@ -5,7 +5,8 @@
 // evicted, their hot ones rewritten. The cutoff is a share of all bytes, and finds itself: when the
 // segments that are freed turn out to hold more hot bytes than may be rewritten, it falls; when
 // they hold fewer, it rises. So the cache is as near to LRU as the write amplification allows,
-// whatever the workload.
+// whatever the workload. What was never used since it was put ages faster, and the more so the
+// more of the store that is: where little is ever used again, most of it never will be.
 #pragma once
 
 #include <cstdint>
@@ -55,14 +56,15 @@ struct ReclaimNeed {
 // Of two live shards the one with the larger coldness goes first: older ones, those never used
 // sooner than others, and at equal age suffixes before prefixes.
 struct Coldness {
-  uint64_t age = 0;
+  uint64_t age = 0;  // In sixteenths of a second.
   uint32_t position = 0;
   auto operator<=>(const Coldness&) const = default;
 };
-Coldness ColdnessOf(const ShardView& shard, uint32_t now_seconds);
+// `unused_aging` is how many times faster a shard ages that was never used.
+Coldness ColdnessOf(const ShardView& shard, uint32_t now_seconds, double unused_aging);
 
-// How much may be rewritten, given what was put and rewritten so far. `segment_size` is granted
-// once, so that a store that has just started does not evict what is hot.
+// How much may be rewritten, given what was put and rewritten so far: at least `segment_size` in
+// all, so that a store that has just started does not evict what is hot.
 uint64_t MoveBudget(uint64_t bytes_put, uint64_t bytes_moved, uint64_t segment_size,
                     uint32_t move_percent_max);
 
@@ -77,6 +79,7 @@ class ReclaimPlanner {
 
   // The share of all bytes that counts as hot now.
   double hot_share() const { return hot_share_; }
+  double unused_aging() const { return unused_aging_; }
 
  private:
   struct Bytes {
@@ -84,6 +87,11 @@ class ReclaimPlanner {
     uint64_t cold = 0;  // Alive.
   };
 
+  Coldness ColdnessNow(const ShardView& shard, uint32_t now_seconds) const {
+    return ColdnessOf(shard, now_seconds, unused_aging_);
+  }
+  // Live and held shards: held first, then the hottest.
+  std::vector<uint32_t> ByHeat(const SegmentView& segment, uint32_t now_seconds) const;
   // Moves the share that is hot by what a freed segment, one of `segments`, held.
   void NoteFreed(const SegmentView& segment, uint64_t hot_bytes, size_t segments);
   void RefreshCutoff(std::span<const SegmentView> segments, uint32_t now_seconds);
@@ -94,6 +102,7 @@ class ReclaimPlanner {
                        uint32_t now_seconds, uint64_t& moved) const;
 
   double hot_share_ = 0.8;
+  double unused_aging_ = 1;
   std::optional<Coldness> cutoff_;   // The coldest that is hot; none: nothing is.
   uint64_t bytes_until_refresh_ = 0;  // Freed before the cutoff is found anew.
 };

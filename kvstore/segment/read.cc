@@ -115,7 +115,7 @@ SegmentLogStats DiskSegmentLog::stats() const {
   for (const Segment& segment : segments_) {
     stats.live_bytes += segment.live;
     if (segment.state == SegmentInfo::State::kFree) stats.free_bytes += superblock_.segment_size;
-    if (segment.state == SegmentInfo::State::kOpen) {
+    if (segment.state == SegmentInfo::State::kOpen && segment.slot < kBuckets) {
       stats.free_bytes += superblock_.segment_size - segment.used;
     }
   }

@@ -46,7 +46,7 @@ struct SegmentInfo {
 
 struct SegmentLogStats {
   uint64_t capacity_bytes = 0;
-  uint64_t free_bytes = 0;      // In free segments and in the rest of open ones.
+  uint64_t free_bytes = 0;      // In free segments and in the rest of those open for puts.
   uint64_t live_bytes = 0;
   uint64_t shards = 0;
   uint64_t records_appended = 0;

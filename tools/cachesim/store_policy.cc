@@ -68,6 +68,27 @@ uint64_t StorePolicy::used_bytes() const {
   return used;
 }
 
+SpaceUse StorePolicy::Space() const {
+  SpaceUse space;
+  double used = 0;
+  double records = 0;
+  for (const Target& target : targets_) {
+    for (const Segment& segment : target.segments) used += static_cast<double>(segment.used);
+  }
+  const double parity = 1.0 + static_cast<double>(options_.parity_shards) /
+                                  static_cast<double>(options_.data_shards);
+  for (const Stripe& stripe : stripes_) {
+    if (!stripe.live) continue;
+    records += static_cast<double>(stripe.record_bytes * stripe.places.size());
+    space.live += static_cast<double>(stripe.blocks.size() * options_.block_tokens) *
+                  options_.bytes_per_token * parity;
+  }
+  space.free = static_cast<double>(options_.capacity_bytes) - used;
+  space.dead = used - records;
+  space.overhead = records - space.live;
+  return space;
+}
+
 void StorePolicy::Add(const Access& access, size_t retention) {
   KV_CHECK(retention < options_.classes.size());
   now_ms_ = std::max(now_ms_, access.time_ms);
@@ -188,8 +209,10 @@ std::pair<uint32_t, uint64_t> StorePolicy::ShapeOf(uint64_t blocks) const {
       std::clamp(std::floor(payload / static_cast<double>(options_.shard_bytes_min)), 1.0,
                  static_cast<double>(options_.data_shards));
   const auto unit = static_cast<double>(std::max<uint64_t>(1, options_.record_bytes));
-  const auto data_shards = static_cast<uint32_t>(width);
   const auto shard = static_cast<uint64_t>(std::ceil(payload / width / unit) * unit);
+  // As kv::LayOut: rounding up may leave the last shards empty.
+  const auto data_shards =
+      static_cast<uint32_t>(std::ceil(payload / static_cast<double>(shard)));
   const uint64_t record = shard + HeaderBytes(blocks, data_shards, payload);
   const uint32_t shards = data_shards + options_.parity_shards;
   if (options_.targets == 1) return {1, record * shards};
@@ -208,21 +231,28 @@ uint64_t StorePolicy::HeaderBytes(uint64_t blocks, uint64_t data_shards, double 
   return (bytes + options_.header_bytes - 1) / options_.header_bytes * options_.header_bytes;
 }
 
-// Each place goes to the better of two draws, as in the store: here by free space alone.
+// Those with the most room for puts, as in the store; at random where they are alike.
 std::vector<uint32_t> StorePolicy::ChooseTargets(uint32_t count) {
-  std::vector<uint32_t> rest;
-  for (uint32_t i = 0; i < targets_.size(); ++i) rest.push_back(i);
-  std::vector<uint32_t> chosen;
-  while (chosen.size() < count) {
-    const size_t first = random_.Below(rest.size());
-    const size_t second = random_.Below(rest.size());
-    const bool better = targets_[rest[second]].free_count > targets_[rest[first]].free_count;
-    const size_t best = better ? second : first;
-    chosen.push_back(rest[best]);
-    std::swap(rest[best], rest.back());
-    rest.pop_back();
+  std::vector<std::pair<uint64_t, uint32_t>> by_room;
+  for (uint32_t i = 0; i < targets_.size(); ++i) by_room.emplace_back(RoomForPuts(targets_[i]), i);
+  for (size_t i = by_room.size(); i > 1; --i) {
+    std::swap(by_room[i - 1], by_room[random_.Below(i)]);
   }
+  std::stable_sort(by_room.begin(), by_room.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<uint32_t> chosen;
+  for (size_t i = 0; i < count; ++i) chosen.push_back(by_room[i].second);
   return chosen;
+}
+
+// In free segments and in the rest of those open for puts.
+uint64_t StorePolicy::RoomForPuts(const Target& target) const {
+  uint64_t room = target.free_count * options_.segment_bytes;
+  for (size_t i = 0; i < options_.classes.size(); ++i) {
+    const uint32_t open = target.open[i];
+    if (open != kNone) room += options_.segment_bytes - target.segments[open].used;
+  }
+  return room;
 }
 
 // A record larger than a segment takes several segments at once.

@@ -56,6 +56,14 @@ struct StorePolicyCounts {
   double WriteAmplification() const;  // Flash writes / first writes.
 };
 
+// Where a store's bytes are, physical, over all targets. They add up to its capacity.
+struct SpaceUse {
+  double free = 0;      // Free segments, and the rest of open and sealed ones.
+  double dead = 0;      // Garbage: records of stripes that are gone, or were moved.
+  double overhead = 0;  // Of live stripes: headers, padding, and parity beyond that of a full one.
+  double live = 0;      // Payload of live stripes, and its parity in stripes of full width.
+};
+
 class StorePolicy {
  public:
   // kInvalid names the option that is impossible.
@@ -66,6 +74,7 @@ class StorePolicy {
   const StorePolicyCounts& counts() const { return counts_; }
   // Of segments that are not free.
   uint64_t used_bytes() const;
+  SpaceUse Space() const;
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -115,6 +124,7 @@ class StorePolicy {
   std::pair<uint32_t, uint64_t> ShapeOf(uint64_t blocks) const;
   uint64_t HeaderBytes(uint64_t blocks, uint64_t data_shards, double payload) const;
   std::vector<uint32_t> ChooseTargets(uint32_t count);
+  uint64_t RoomForPuts(const Target& target) const;
   // The segment, or kNone when none has room.
   uint32_t Append(Target& target, uint32_t stripe, Purpose purpose);
   void MakeRoom();

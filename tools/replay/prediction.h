@@ -26,6 +26,7 @@ class Prediction {
 
   double StoreHitRate() const { return policy_.counts().HitRate(); }
   double WriteAmplification() const { return policy_.counts().WriteAmplification(); }
+  SpaceUse Space() const { return policy_.Space(); }
   // Of an LRU that may fill all of the capacity with what 10+2 leaves of it for blocks.
   double LruHitRate() const;
   double UnboundedHitRate() const { return curve_.IdealHitRate(); }

@@ -25,6 +25,10 @@ kv::Status Check(const ReplayOptions& options) {
   if (options.read_share <= 0 || options.read_share > 1) {
     return {kv::Code::kInvalid, "the share of requests that are read is above 0 and at most 1"};
   }
+  if (options.predict_only) {
+    if (options.data_dir.empty() && options.connect.empty()) return kv::Status();
+    return {kv::Code::kInvalid, "--predict-only drives no store: leave out --data and --connect"};
+  }
   if (options.data_dir.empty() == options.connect.empty()) {
     return {kv::Code::kInvalid,
             "say where: --data FOLDER makes a store, --connect ADDRESS takes a running one"};
@@ -49,7 +53,8 @@ void FillReport(const Prediction& prediction, ReplayReport& report) {
   report.predicted = {.hit_rate = prediction.StoreHitRate(),
                       .write_amplification = prediction.WriteAmplification(),
                       .lru_hit_rate = prediction.LruHitRate(),
-                      .unbounded_hit_rate = prediction.UnboundedHitRate()};
+                      .unbounded_hit_rate = prediction.UnboundedHitRate(),
+                      .space = prediction.Space()};
 }
 
 // The prompt's blocks, and those of the answer where they are wanted.
@@ -60,6 +65,42 @@ std::vector<uint64_t> ChainOf(const Request& request, const ReplayOptions& optio
   const uint64_t total = (request.input_tokens + request.output_tokens) / block_tokens;
   for (uint64_t i = chain.size(); i < total; ++i) chain.push_back(AnswerBlock(number, i));
   return chain;
+}
+
+kv::Result<Prediction> MakePrediction(const ReplayOptions& options, uint64_t block_tokens,
+                                      uint64_t block_bytes) {
+  return Prediction::Create({.capacity_bytes = options.capacity_bytes,
+                             .targets = kTargets,
+                             .block_tokens = block_tokens,
+                             .block_bytes = block_bytes});
+}
+
+// False at the end, or when there were enough.
+kv::Result<bool> NextRequest(TraceSource& source, const ReplayOptions& options,
+                             ReplayReport& report, Request& request) {
+  if (options.requests_max > 0 && report.requests >= options.requests_max) return false;
+  KV_ASSIGN_OR_RETURN(const bool more, source.Next(request));
+  if (!more) return false;
+  ++report.requests;
+  report.prompt_tokens += request.input_tokens;
+  return true;
+}
+
+kv::Status PredictOnly(TraceSource& source, const ReplayOptions& options, ReplayReport& report) {
+  report.measured = false;
+  const uint64_t block_tokens = source.block_tokens();
+  KV_ASSIGN_OR_RETURN(Prediction prediction,
+                      MakePrediction(options, block_tokens, report.block_bytes));
+  Request request;
+  while (true) {
+    KV_ASSIGN_OR_RETURN(const bool more, NextRequest(source, options, report, request));
+    if (!more) break;
+    const auto chain = ChainOf(request, options, block_tokens, report.requests);
+    prediction.Add({request.time_ms, request.input_tokens, request.blocks}, chain);
+    if (options.progress) options.progress(report.requests);
+  }
+  FillReport(prediction, report);
+  return kv::Status();
 }
 
 }  // namespace
@@ -80,13 +121,13 @@ kv::Result<ReplayReport> Replay(TraceSource& source, const ReplayOptions& option
   const uint64_t block_tokens = source.block_tokens();
   report.block_bytes = static_cast<uint64_t>(
       std::llround(std::max(1.0, static_cast<double>(block_tokens) * options.bytes_per_token)));
+  if (options.predict_only) {
+    KV_RETURN_IF_ERROR(PredictOnly(source, options, report));
+    return report;
+  }
   std::optional<Prediction> prediction;
   if (options.predict) {
-    KV_ASSIGN_OR_RETURN(Prediction made,
-                        Prediction::Create({.capacity_bytes = options.capacity_bytes,
-                                            .targets = kTargets,
-                                            .block_tokens = block_tokens,
-                                            .block_bytes = report.block_bytes}));
+    KV_ASSIGN_OR_RETURN(Prediction made, MakePrediction(options, block_tokens, report.block_bytes));
     prediction.emplace(std::move(made));
   }
   KV_ASSIGN_OR_RETURN(const std::unique_ptr<ReplayStore> store, OpenStore(options, log));
@@ -94,14 +135,13 @@ kv::Result<ReplayReport> Replay(TraceSource& source, const ReplayOptions& option
   StoreDriver driver(store->client(), store->space(), report.block_bytes);
   const auto started = std::chrono::steady_clock::now();
   Request request;
-  while (options.requests_max == 0 || report.requests < options.requests_max) {
-    KV_ASSIGN_OR_RETURN(const bool more, source.Next(request));
+  while (true) {
+    KV_ASSIGN_OR_RETURN(const bool more, NextRequest(source, options, report, request));
     if (!more) break;
     store->SetTime(request.time_ms);
-    const auto chain = ChainOf(request, options, block_tokens, ++report.requests);
+    const auto chain = ChainOf(request, options, block_tokens, report.requests);
     const bool read = chance.Unit() < options.read_share;
     KV_ASSIGN_OR_RETURN(const uint64_t hit, driver.Run(chain, request.blocks.size(), read));
-    report.prompt_tokens += request.input_tokens;
     report.hit_tokens += TokensInBlocks(hit, block_tokens, request.input_tokens);
     if (prediction) {
       prediction->Add({request.time_ms, request.input_tokens, request.blocks}, chain);

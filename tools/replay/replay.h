@@ -9,6 +9,7 @@
 #include "kvstore/base/log.h"
 #include "kvstore/client/store_stats.h"
 #include "kvstore/os/poller.h"
+#include "tools/cachesim/store_policy.h"
 #include "tools/replay/store_driver.h"
 #include "tools/trace/trace_source.h"
 
@@ -23,11 +24,13 @@ struct ReplayOptions {
   double read_share = 1;  // Of the requests: those whose hits are read and verified, (0, 1].
   bool answers = false;       // Store answers too. No trace names them, so they only take room.
   bool predict = false;
+  bool predict_only = false;  // No store: neither data_dir nor connect.
   kv::PollerEngine poller = kv::PollerEngine::kAuto;
   std::function<void(uint64_t requests)> progress = {};
 };
 
 struct ReplayReport {
+  bool measured = true;  // Otherwise only requests, prompt_tokens, block_bytes and predicted hold.
   uint64_t requests = 0;
   uint64_t prompt_tokens = 0;
   uint64_t hit_tokens = 0;
@@ -40,6 +43,7 @@ struct ReplayReport {
     double write_amplification = 1;
     double lru_hit_rate = 0;
     double unbounded_hit_rate = 0;
+    SpaceUse space = {};  // At the end.
   };
   std::optional<Predicted> predicted = {};
 

@@ -59,29 +59,48 @@ std::string Latency(const std::vector<int64_t>& nanos) {
 
 constexpr int kExitUsage = 2;  // As for the other verbs (cairn(1)).
 
-std::string Text(const ReplayReport& report) {
-  std::string text = Line("Requests", Count(report.requests));
-  text += Line("Prompt tokens", Count(report.prompt_tokens));
-  text += Line("Hit tokens", Count(report.hit_tokens));
+std::string SpaceText(const SpaceUse& space) {
+  const double all = space.live + space.overhead + space.dead + space.free;
+  return fmt::format("{:.1f} / {:.1f} / {:.1f} / {:.1f} %", 100 * space.live / all,
+                     100 * space.overhead / all, 100 * space.dead / all, 100 * space.free / all);
+}
+
+std::string MeasuredText(const ReplayReport& report) {
+  std::string text = Line("Hit tokens", Count(report.hit_tokens));
   text += Line("Token hit rate", Percent(report.HitRate()));
   text += Line("Wrong bytes", "0");
   text += Line("Blocks read and verified", Count(report.driver.blocks_read));
   text += Line("Blocks gone between Lookup and Get", Count(report.driver.blocks_lost));
   text += Line("Blocks that could not be put", Count(report.driver.puts_failed));
+  text += Line("Stripes begun in vain", Count(report.store.dropped_stripes));
   text += Line("Evicted stripes", Count(report.store.evicted_stripes));
   text += Line("Write amplification", fmt::format("{:.3f}", report.WriteAmplification()));
   text += Line("Lookup, median / p95 / p99", Latency(report.driver.lookup_nanos));
   text += Line("Get", Latency(report.driver.get_nanos));
   text += Line("Put", Latency(report.driver.put_nanos));
-  if (!report.predicted) return text;
+  return text;
+}
+
+std::string PredictedText(const ReplayReport& report) {
   const ReplayReport::Predicted& predicted = *report.predicted;
-  text += Line("Predicted hit rate", Percent(predicted.hit_rate));
-  text += Line("  measured above predicted",
-               fmt::format("{:+.2f} points", (report.HitRate() - predicted.hit_rate) * 100));
+  std::string text = Line("Predicted hit rate", Percent(predicted.hit_rate));
+  if (report.measured) {
+    text += Line("  measured above predicted",
+                 fmt::format("{:+.2f} points", (report.HitRate() - predicted.hit_rate) * 100));
+  }
   text += Line("Predicted write amplification",
                fmt::format("{:.3f}", predicted.write_amplification));
+  text += Line("  live / overhead / dead / free", SpaceText(predicted.space));
   text += Line("Ideal LRU of this capacity", Percent(predicted.lru_hit_rate));
   text += Line("A cache that forgets nothing", Percent(predicted.unbounded_hit_rate));
+  return text;
+}
+
+std::string Text(const ReplayReport& report) {
+  std::string text = Line("Requests", Count(report.requests));
+  text += Line("Prompt tokens", Count(report.prompt_tokens));
+  if (report.measured) text += MeasuredText(report);
+  if (report.predicted) text += PredictedText(report);
   return text;
 }
 
@@ -92,24 +111,33 @@ std::string Json(const ReplayReport& report) {
                                   {"p99", Micros(nanos, 0.99)}};
   };
   nlohmann::ordered_json json{{"requests", report.requests},
-                              {"prompt_tokens", report.prompt_tokens},
-                              {"hit_tokens", report.hit_tokens},
-                              {"hit_rate", report.HitRate()},
-                              {"wrong_bytes", 0},
-                              {"blocks_read", report.driver.blocks_read},
-                              {"blocks_lost", report.driver.blocks_lost},
-                              {"puts_failed", report.driver.puts_failed},
-                              {"evicted_stripes", report.store.evicted_stripes},
-                              {"write_amplification", report.WriteAmplification()},
-                              {"seconds", report.seconds},
-                              {"lookup_us", latency(report.driver.lookup_nanos)},
-                              {"get_us", latency(report.driver.get_nanos)},
-                              {"put_us", latency(report.driver.put_nanos)}};
+                              {"prompt_tokens", report.prompt_tokens}};
+  if (report.measured) {
+    json.update({{"hit_tokens", report.hit_tokens},
+                 {"hit_rate", report.HitRate()},
+                 {"wrong_bytes", 0},
+                 {"blocks_read", report.driver.blocks_read},
+                 {"blocks_lost", report.driver.blocks_lost},
+                 {"puts_failed", report.driver.puts_failed},
+                 {"dropped_stripes", report.store.dropped_stripes},
+                 {"evicted_stripes", report.store.evicted_stripes},
+                 {"write_amplification", report.WriteAmplification()},
+                 {"seconds", report.seconds},
+                 {"lookup_us", latency(report.driver.lookup_nanos)},
+                 {"get_us", latency(report.driver.get_nanos)},
+                 {"put_us", latency(report.driver.put_nanos)}});
+  }
   if (report.predicted) {
+    const SpaceUse& space = report.predicted->space;
     json["predicted"] = {{"hit_rate", report.predicted->hit_rate},
                          {"write_amplification", report.predicted->write_amplification},
                          {"lru_hit_rate", report.predicted->lru_hit_rate},
-                         {"unbounded_hit_rate", report.predicted->unbounded_hit_rate}};
+                         {"unbounded_hit_rate", report.predicted->unbounded_hit_rate},
+                         {"space_bytes",
+                          {{"live", space.live},
+                           {"overhead", space.overhead},
+                           {"dead", space.dead},
+                           {"free", space.free}}}};
   }
   return json.dump(2) + "\n";
 }
@@ -168,6 +196,8 @@ CommandResult ReplayCommand(const std::vector<std::string>& arguments, const App
                  "Read and verify the hits of this share of the requests (default: 1, all)");
   app.add_flag("--answers", flags.replay.answers, "Store answers, too");
   app.add_flag("--predict", flags.replay.predict, "Also say what the simulator expected");
+  app.add_flag("--predict-only", flags.replay.predict_only,
+               "Say what the simulator expects of such a store, and drive none");
   app.add_flag("--json", flags.json, "Print all figures as JSON");
   return RunParsed(app, arguments, visit, [&](CommandResult& result) {
     kv::Status status = Run(flags, result);

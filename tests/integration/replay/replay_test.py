@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from replays import check_report, replay
+from replays import check_report, predict, replay
 
 BINARY = sys.argv[1]
 
@@ -75,6 +75,16 @@ class Replay(unittest.TestCase):
                 report = replay(BINARY, self.trace, "--capacity", "1 GiB", "--bytes-per-token",
                                 str(bytes_per_token))
                 check_report(self, report)
+
+    def test_a_prediction_alone_is_that_beside_a_store(self):
+        sizes = ("--capacity", "1 GiB", "--bytes-per-token", "256")
+        alone = predict(BINARY, self.trace, *sizes)
+        self.assertEqual(alone, replay(BINARY, self.trace, *sizes)["predicted"])
+        segments = 2**30 // 12 // 2**22 * 12
+        self.assertAlmostEqual(sum(alone["space_bytes"].values()), segments * 2**22, delta=1)
+        done = self.replay("--bytes-per-token", "256", "--predict-only")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("leave out --data", done.stderr)
 
     def test_a_missing_trace_is_named(self):
         self.trace.unlink()

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/status_matchers.h"
 #include "tests/unit/planner/naive_caches.h"
 #include "tools/cachesim/lru_curve.h"
@@ -34,6 +36,10 @@ StorePolicyCounts Replay(const std::vector<NaiveRequest>& trace,
   StorePolicy policy = StorePolicy::Create(options).value();
   for (const NaiveRequest& request : trace) policy.Add(request.access(), 0);
   EXPECT_LE(policy.used_bytes(), options.capacity_bytes);
+  const SpaceUse space = policy.Space();
+  EXPECT_NEAR(space.free + space.dead + space.overhead + space.live,
+              static_cast<double>(options.capacity_bytes), 1);
+  EXPECT_GE(std::min({space.free, space.dead, space.overhead, space.live}), 0);
   return policy.counts();
 }
 
@@ -58,11 +64,13 @@ TEST(StorePolicy, FollowsTheTtlWhenOnlyTimeBounds) {
               NaiveTtl(trace, kBlockTokens, 30'000, NaiveTtlKind::kFixed), 1e-12);
 }
 
+// Sessions come back at random here, so age tells little, and what counts is that whole chains
+// stay: the hardest case for segments, which evict chains in parts.
 TEST(StorePolicy, StaysNearLruWhenCapacityBounds) {
   const auto trace = RandomTrace(7, kBlockTokens, 3'000);
   for (const size_t capacity : {800, 1'600, 3'200}) {
     const StorePolicyCounts counts = Replay(trace, Options(capacity, 1'000'000'000));
-    EXPECT_NEAR(counts.HitRate(), NaiveLru(trace, kBlockTokens, capacity), 0.09) << capacity;
+    EXPECT_NEAR(counts.HitRate(), NaiveLru(trace, kBlockTokens, capacity), 0.08) << capacity;
     EXPECT_GT(counts.stripes_evicted, 0u);
     EXPECT_LT(counts.WriteAmplification(), 1.31);
   }
@@ -85,7 +93,7 @@ TEST(StorePolicy, PaysForParityAndForNarrowStripes) {
   EXPECT_EQ(Replay(trace, options).bytes_written, 64u * 3);  // One shard and two copies of it.
   options.shard_bytes_min = 1;
   options.record_bytes = 16;
-  EXPECT_EQ(Replay(trace, options).bytes_written, 12u * 16);  // 6.4 bytes padded to a record.
+  EXPECT_EQ(Replay(trace, options).bytes_written, 6u * 16);  // 4 records hold it: none is empty.
 }
 
 TEST(StorePolicy, RefusesImpossibleOptions) {
