@@ -1,4 +1,4 @@
-// Runs what is ready, in the order in which it became so.
+// Runs what is ready, in the order in which it became so; posted calls do not queue behind it.
 #include "kvstore/async/loop.h"
 
 #include <utility>
@@ -18,13 +18,12 @@ void Loop::SetNotify(std::function<void()> notify) {
 }
 
 void Loop::RunReady() {
-  do {
-    while (!ready_.empty()) {
-      const std::coroutine_handle<> next = ready_.front();
-      ready_.pop_front();
-      next.resume();
-    }
-  } while (TakePosted() || !ready_.empty());
+  while (TakePosted() || !ready_.empty()) {
+    if (ready_.empty()) continue;
+    const std::coroutine_handle<> next = ready_.front();
+    ready_.pop_front();
+    next.resume();
+  }
 }
 
 bool Loop::HasWork() {

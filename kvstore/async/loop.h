@@ -23,10 +23,23 @@ class Loop {
   // Only from the loop's own thread.
   void Wake(std::coroutine_handle<> waiter) { ready_.push_back(waiter); }
 
+  // co_await loop.Yield(): what is ready by now runs first.
+  auto Yield() {
+    struct Awaiter {
+      Loop& loop;
+      bool await_ready() const noexcept { return false; }
+      void await_suspend(std::coroutine_handle<> waiter) { loop.Wake(waiter); }
+      void await_resume() const noexcept {}
+    };
+    return Awaiter{*this};
+  }
+
   // Queues a call from any thread. `notify` (see SetNotify) tells a sleeping poller of it.
   void Post(std::function<void()> call);
 
-  // Runs posted calls and ready coroutines, and what these make ready, until nothing is.
+  // Runs posted calls and ready coroutines, and what these make ready, until nothing is. A posted
+  // call waits for no more than the coroutine that runs: a short question does not wait for a burst
+  // of completions.
   // Only from the loop's own thread.
   void RunReady();
 

@@ -121,5 +121,38 @@ TEST(Loop, RunsCallsPostedByOtherThreads) {
   EXPECT_EQ(calls[999], 999);
 }
 
+Task<void> Step(Loop& loop, std::vector<int>& order, int name) {
+  co_await loop.Yield();
+  order.push_back(name);
+  if (name == 0) loop.Post([&order] { order.push_back(99); });
+}
+
+TEST(Loop, RunsPostedCallsBeforeTheRestOfABurst) {
+  Loop loop;
+  std::vector<int> order;
+  std::vector<Task<void>> burst;
+  for (int i = 0; i < 4; ++i) burst.push_back(Step(loop, order, i));
+  loop.RunReady();
+  EXPECT_EQ(order, (std::vector<int>{0, 99, 1, 2, 3}));
+}
+
+Task<void> PostAgain(Loop& loop, int& turns, bool& stop) {
+  for (; turns < 100; ++turns) co_await loop.Yield();
+  stop = true;
+}
+
+TEST(Loop, PostedCallsDoNotKeepTheRestFromRunning) {
+  Loop loop;
+  int turns = 0;
+  bool stop = false;
+  Task<void> rest = PostAgain(loop, turns, stop);
+  std::function<void()> again = [&] {
+    if (!stop) loop.Post(again);
+  };
+  loop.Post(again);
+  loop.RunReady();
+  EXPECT_EQ(turns, 100);
+}
+
 }  // namespace
 }  // namespace cairn::kv
