@@ -14,10 +14,16 @@ const BlockCache::Block* BlockCache::Find(const Key& key) {
     ++stats_.misses;
     return nullptr;
   }
-  const Block& block = blocks_.at(key);
+  const Block& block = *blocks_.at(key);
   ++stats_.hits;
   stats_.hit_bytes += block.size();
   return &block;
+}
+
+std::shared_ptr<const std::vector<ByteSpan>> BlockCache::Lend(const Key& key) {
+  if (Find(key) == nullptr) return nullptr;
+  const std::shared_ptr<Block>& block = blocks_.at(key);
+  return {block, &block->parts_};
 }
 
 void BlockCache::CopyOut(const Block& block, uint64_t offset, MutableByteSpan into) const {
@@ -36,19 +42,16 @@ void BlockCache::Fill(const Key& key, ByteSpan bytes, uint64_t checksum) {
   if (footprint > SizeMax() || policy_.Contains(key)) return;
   std::vector<Key> evicted;
   KV_CHECK(policy_.Admit(key, footprint, evicted));
-  for (const Key& gone : evicted) {
-    const auto found = blocks_.find(gone);
-    arena_.Return(found->second.chunks_);
-    blocks_.erase(found);
-  }
+  for (const Key& gone : evicted) blocks_.erase(gone);
   stats_.evictions += evicted.size();
-  Block block;
-  block.size_ = bytes.size();
-  block.chunks_ = arena_.Take(bytes.size());
-  arena_.Write(block.chunks_, 0, bytes);
-  if (arena_.ChecksumOf(block.chunks_, bytes.size()) != checksum) {
+  if (arena_.free_bytes() < footprint) {
+    policy_.Erase(key);
+    return;
+  }
+  auto block = std::make_shared<Block>(arena_, bytes.size());
+  arena_.Write(block->chunks_, 0, bytes);
+  if (arena_.ChecksumOf(block->chunks_, bytes.size()) != checksum) {
     ++stats_.refused_fills;
-    arena_.Return(block.chunks_);
     policy_.Erase(key);
     return;
   }
@@ -60,7 +63,6 @@ void BlockCache::Drop(StripeId stripe) {
   auto at = blocks_.lower_bound(Key{stripe, 0});
   while (at != blocks_.end() && at->first.stripe == stripe) {
     policy_.Erase(at->first);
-    arena_.Return(at->second.chunks_);
     at = blocks_.erase(at);
   }
 }

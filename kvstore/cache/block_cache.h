@@ -9,6 +9,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "kvstore/cache/chunk_arena.h"
@@ -49,13 +50,19 @@ class BlockCache {
 
   // Null when it is not here. Counts as a use. Valid until the next Fill or Drop.
   const Block* Find(const Key& key);
+  // The bytes where they are: they stay, and take up room, until the last holder drops them, which
+  // must be before the cache ends.
+  std::shared_ptr<const std::vector<ByteSpan>> Lend(const Key& key);
+  // Whether Find would find it. Does not count as a use.
+  bool Holds(const Key& key) const { return blocks_.contains(key); }
   // Copies bytes from `offset` on into all of `into`, which must lie within the block.
   void CopyOut(const Block& block, uint64_t offset, MutableByteSpan into) const;
 
   // Whether Fill is worth its copy for a block of `size` bytes that is not here. Asking is a sight.
   bool Wants(const Key& key, uint64_t size);
   // Copies the block in, unless the copy does not have this XXH3-64: `bytes` may be memory that
-  // somebody else writes to. Does nothing when it is here already, or too large.
+  // somebody else writes to. Does nothing when it is here already, too large, or when what is lent
+  // takes the room.
   void Fill(const Key& key, ByteSpan bytes, uint64_t checksum);
 
   // Forgets all blocks of the stripe. Only for their room: see above.
@@ -70,18 +77,27 @@ class BlockCache {
   const BlockCacheOptions options_;
   ChunkArena arena_;
   S3Fifo<Key> policy_;
-  std::map<Key, Block> blocks_;
+  std::map<Key, std::shared_ptr<Block>> blocks_;
   BlockCacheStats stats_;
 };
 
+// Its chunks go back when nobody holds it any more.
 class BlockCache::Block {
  public:
+  Block(ChunkArena& arena, uint64_t size)
+      : arena_(arena), chunks_(arena.Take(size)), size_(size), parts_(arena.Parts(chunks_, size)) {}
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  ~Block() { arena_.Return(chunks_); }
+
   uint64_t size() const { return size_; }
 
  private:
   friend class BlockCache;
+  ChunkArena& arena_;
   ChunkArena::Chunks chunks_;
-  uint64_t size_ = 0;
+  const uint64_t size_;
+  const std::vector<ByteSpan> parts_;
 };
 
 }  // namespace cairn::kv

@@ -56,13 +56,23 @@ void ChunkArena::Read(const Chunks& chunks, uint64_t offset, MutableByteSpan int
   }
 }
 
-uint64_t ChunkArena::ChecksumOf(const Chunks& chunks, uint64_t size) const {
+std::vector<ByteSpan> ChunkArena::Parts(const Chunks& chunks, uint64_t size) const {
   KV_CHECK(size <= chunks.size() * kChunkSize);
-  ChecksumStream sum;
+  std::vector<ByteSpan> parts;
   for (uint64_t done = 0; done < size; done += kChunkSize) {
-    const uint64_t part = std::min<uint64_t>(kChunkSize, size - done);
-    sum.Add({At(chunks[done / kChunkSize]), part});
+    const ByteSpan part(At(chunks[done / kChunkSize]), std::min(kChunkSize, size - done));
+    if (!parts.empty() && parts.back().data() + parts.back().size() == part.data()) {
+      parts.back() = {parts.back().data(), parts.back().size() + part.size()};
+    } else {
+      parts.push_back(part);
+    }
   }
+  return parts;
+}
+
+uint64_t ChunkArena::ChecksumOf(const Chunks& chunks, uint64_t size) const {
+  ChecksumStream sum;
+  for (const ByteSpan part : Parts(chunks, size)) sum.Add(part);
   return sum.Digest();
 }
 

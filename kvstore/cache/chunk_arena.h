@@ -30,6 +30,8 @@ class ChunkArena {
   // Copy in and out, from `offset` on. The bytes must lie within what was taken.
   void Write(const Chunks& chunks, uint64_t offset, ByteSpan from);
   void Read(const Chunks& chunks, uint64_t offset, MutableByteSpan into) const;
+  // The first `size` bytes, in order: neighbouring chunks are one part.
+  std::vector<ByteSpan> Parts(const Chunks& chunks, uint64_t size) const;
   // XXH3-64 of the first `size` bytes.
   uint64_t ChecksumOf(const Chunks& chunks, uint64_t size) const;
 

@@ -43,6 +43,28 @@ TEST(BlockCache, ReturnsWhatWasFilledOfAnySize) {
   EXPECT_EQ(cache.stats().misses, 2u);
 }
 
+TEST(BlockCache, KeepsWhatIsLentUntilItIsDropped) {
+  BlockCache cache({.bytes_max = 4 * kMiB});
+  Fill(cache, KeyOf(1, 0), kMiB - 5);
+  auto lent = cache.Lend(KeyOf(1, 0));
+  ASSERT_NE(lent, nullptr);
+  EXPECT_EQ(cache.Lend(KeyOf(1, 1)), nullptr);
+  for (uint32_t i = 0; i < 20; ++i) Fill(cache, KeyOf(2, i), kMiB);
+  cache.Drop(StripeId{{1, 1}});
+  const Bytes wanted = BytesOf(KeyOf(1, 0), kMiB - 5);
+  uint64_t at = 0;
+  for (const ByteSpan part : *lent) {
+    ASSERT_TRUE(std::equal(part.begin(), part.end(), wanted.data() + at));
+    at += part.size();
+  }
+  EXPECT_EQ(at, kMiB - 5);
+  lent.reset();
+  for (uint32_t i = 0; i < 4; ++i) Fill(cache, KeyOf(3, i), kMiB);
+  uint32_t held = 0;
+  for (uint32_t i = 0; i < 4; ++i) held += cache.Holds(KeyOf(3, i)) ? 1 : 0;
+  EXPECT_EQ(held, 4u) << "its room is free again";
+}
+
 TEST(BlockCache, CopiesAnyPart) {
   BlockCache cache({.bytes_max = 8 * kMiB});
   const BlockCache::Key key = KeyOf(3, 3);
