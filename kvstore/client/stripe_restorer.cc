@@ -2,6 +2,7 @@
 #include "kvstore/client/stripe_restorer.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "erasure/codec.h"
@@ -116,7 +117,8 @@ Task<void> StripeRestorer::RestoreBad(Work& work) {
     wanted.push_back({i, memory.subspan(next, size)});
     next += size;
   }
-  KV_CHECK(codec->Reconstruct(work.survivors, wanted));
+  std::function<void()> decode = [&] { KV_CHECK(codec->Reconstruct(work.survivors, wanted)); };
+  co_await RunFor(places * size, parts_.workers, std::move(decode));
   std::vector<TargetPort*> ports;
   for (const erasure::Wanted& shard : wanted) {
     ports.push_back(ChooseTarget(work, static_cast<uint8_t>(shard.index)));
@@ -206,9 +208,11 @@ Task<Status> StripeRestorer::Store(Work& work, uint8_t place, ByteSpan payload, 
     const Status dropped = co_await port->Drop(stripe);
     if (!dropped.ok()) co_return dropped;
   }
+  const uint64_t checksum = co_await ChecksumOn(parts_.workers, payload);
+  const ShardPayload shard{payload, checksum};
   Status outcome;
   for (int attempt = 0; attempt < kRoomAttempts; ++attempt) {
-    outcome = co_await port->Append(work.manifest, index, payload);
+    outcome = co_await port->Append(work.manifest, index, shard);
     parts_.targets.Note(port->id(), outcome);
     if (outcome.code() != Code::kNoSpace) break;
     const Status room = co_await parts_.keeper.MakeRoom(payload.size());

@@ -12,6 +12,7 @@
 #include "kvstore/client/buffer_pool.h"
 #include "kvstore/client/index_client.h"
 #include "kvstore/client/target_set.h"
+#include "kvstore/io/workers.h"
 
 namespace cairn::kv {
 
@@ -36,6 +37,7 @@ struct RestoreReport {
 class StripeRestorer {
  public:
   struct Parts {
+    Workers& workers;
     Random& random;
     TargetSet& targets;
     IndexClient& index;

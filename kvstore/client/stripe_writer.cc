@@ -2,6 +2,8 @@
 #include "kvstore/client/stripe_writer.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 
 #include "erasure/codec.h"
 #include "kvstore/base/checksum.h"
@@ -10,8 +12,6 @@
 namespace cairn::kv {
 namespace {
 
-// Above this a worker computes checksums and parity, below the loop does it faster itself.
-constexpr uint64_t kWorkerPayloadMin = 1 * kMiB;
 // Rounds of making room before a put is told to back off.
 constexpr uint32_t kRoomAttempts = 16;
 
@@ -28,7 +28,11 @@ uint64_t StrideOf(uint32_t shard_size) {
   return (sectors + (sectors % 2 == 0 ? 1 : 2)) * kSectorSize;
 }
 
-void AddChecksums(const StripeOrder& order, const StripeLayout& layout, Manifest& manifest) {
+// Of blocks and pieces, into the manifest. Returns those of the data shards that a piece fills.
+std::vector<std::optional<uint64_t>> AddChecksums(const StripeOrder& order,
+                                                  const StripeLayout& layout,
+                                                  Manifest& manifest) {
+  std::vector<std::optional<uint64_t>> shards(layout.data_shards);
   for (size_t i = 0; i < order.blocks.size(); ++i) {
     const Parts parts = PartsOf(order.blocks[i]);
     const auto size = static_cast<uint32_t>(SizeOf(order.blocks[i]));
@@ -37,11 +41,16 @@ void AddChecksums(const StripeOrder& order, const StripeLayout& layout, Manifest
                                .size = size,
                                .checksum = ChecksumOf(parts, 0, size)});
     const auto pieces = PiecesOf(layout.offsets[i], size, layout.shard_size);
-    if (pieces.size() == 1) continue;
     for (const Piece& piece : pieces) {
-      manifest.piece_checksums.push_back(ChecksumOf(parts, piece.block_offset, piece.size));
+      uint64_t checksum = manifest.blocks.back().checksum;
+      if (pieces.size() > 1) {
+        checksum = ChecksumOf(parts, piece.block_offset, piece.size);
+        manifest.piece_checksums.push_back(checksum);
+      }
+      if (piece.size == layout.shard_size) shards[piece.shard.value] = checksum;
     }
   }
+  return shards;
 }
 
 // What the callers said of their bytes holds for those that were read.
@@ -91,12 +100,8 @@ Task<Status> StripeWriter::WriteOnce(const StripeOrder& order) {
       co_await buffers_.Take(std::max<uint64_t>(1, strides) * StrideOf(layout.shard_size));
   const MutableByteSpan scratch = buffer.span();
   Shards shards;
-  if (layout.payload >= kWorkerPayloadMin) {
-    std::function<void()> fill = [&] { Fill(order, layout, sources, scratch, manifest, shards); };
-    co_await parts_.workers.Run(std::move(fill));
-  } else {
-    Fill(order, layout, sources, scratch, manifest, shards);
-  }
+  std::function<void()> fill = [&] { Fill(order, layout, sources, scratch, manifest, shards); };
+  co_await RunFor(layout.payload, parts_.workers, std::move(fill));
   KV_CO_RETURN_IF_ERROR(CheckBytes(order, manifest));
   in_flight_.push_back(manifest.stripe);
   Status outcome = co_await Commit(order, manifest, shards);
@@ -150,10 +155,12 @@ void StripeWriter::Fill(const StripeOrder& order, const StripeLayout& layout,
     used += stride;
     return place;
   };
-  AddChecksums(order, layout, manifest);
+  std::vector<std::optional<uint64_t>> checksums = AddChecksums(order, layout, manifest);
+  checksums.resize(manifest.shard_count());
+  std::vector<ByteSpan> bytes;
   for (const ShardSource& source : sources) {
     if (source.direct != nullptr) {
-      shards.payloads.emplace_back(source.direct, layout.shard_size);
+      bytes.emplace_back(source.direct, layout.shard_size);
       continue;
     }
     const MutableByteSpan place = next();
@@ -164,7 +171,7 @@ void StripeWriter::Fill(const StripeOrder& order, const StripeLayout& layout,
       reached = copy.to + static_cast<uint32_t>(copy.from.size());
     }
     std::fill(place.begin() + reached, place.end(), uint8_t{0});
-    shards.payloads.push_back(place);
+    bytes.push_back(place);
   }
   std::vector<MutableByteSpan> parity;
   for (uint8_t i = 0; i < manifest.parity_shards; ++i) parity.push_back(next());
@@ -173,8 +180,11 @@ void StripeWriter::Fill(const StripeOrder& order, const StripeLayout& layout,
                               .parity_shards = manifest.parity_shards,
                               .code = static_cast<erasure::CodeId>(manifest.code_id)});
   KV_CHECK(codec.has_value());
-  codec->Encode(shards.payloads, parity);
-  for (const MutableByteSpan shard : parity) shards.payloads.push_back(shard);
+  codec->Encode(bytes, parity);
+  bytes.insert(bytes.end(), parity.begin(), parity.end());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    shards.payloads.push_back({bytes[i], checksums[i] ? *checksums[i] : Checksum(bytes[i])});
+  }
 }
 
 Task<Status> StripeWriter::Commit(const StripeOrder& order, const Manifest& manifest,

@@ -59,12 +59,12 @@ class StripeWriter {
 
  private:
   struct Shards {
-    std::vector<ByteSpan> payloads;  // One per shard.
-    std::vector<TargetId> stored;    // The targets that have theirs.
+    std::vector<ShardPayload> payloads;  // One per shard.
+    std::vector<TargetId> stored;        // The targets that have theirs.
   };
 
   Result<Manifest> Plan(const StripeOrder& order, StripeLayout& layout);
-  // Checksums, copies and parity: the heavy part, on a worker when it is large.
+  // Copies, parity and all checksums: the heavy part, on a worker when it is large.
   static void Fill(const StripeOrder& order, const StripeLayout& layout,
                    const std::vector<ShardSource>& sources, MutableByteSpan scratch,
                    Manifest& manifest, Shards& shards);

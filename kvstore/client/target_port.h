@@ -21,7 +21,8 @@ class TargetPort {
   virtual uint32_t operations_in_flight() const = 0;
 
   // --- Shards ---
-  virtual Task<Status> Append(const Manifest& manifest, ShardIndex index, ByteSpan payload) = 0;
+  virtual Task<Status> Append(const Manifest& manifest, ShardIndex index,
+                              ShardPayload payload) = 0;
   virtual Task<Status> Read(SegmentLog::Range range) = 0;
   virtual Task<Status> ReadVerified(StripeId stripe, ShardIndex index, MutableByteSpan into) = 0;
   // A hint without I/O: false when the target surely does not hold the shard.

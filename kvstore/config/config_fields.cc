@@ -189,7 +189,7 @@ void AddIo(std::vector<ConfigField>& fields) {
                           "Threads that read and write under the epoll engine.",
                           [](C& c) -> auto& { return c.node.poller.disk_threads; }));
   fields.push_back(Number("io.worker_threads", FieldKind::kCount, 1, 256,
-                          "Threads for checksums, parity and metadata.",
+                          "Threads for checksums and parity, and as many for metadata.",
                           [](C& c) -> auto& { return c.node.worker_threads; }));
   fields.push_back(Number("io.reads_in_flight_max", FieldKind::kCount, 1, 65'536,
                           "Shard reads at once, over all targets.",

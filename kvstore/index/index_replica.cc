@@ -29,13 +29,16 @@ std::string AsString(const Bytes& bytes) { return std::string(AsText(bytes.span(
 
 }  // namespace
 
-Task<Result<std::unique_ptr<IndexReplica>>> IndexReplica::Open(MetadataStore& metadata, Log& log) {
-  std::unique_ptr<IndexReplica> opened(new IndexReplica(metadata));
+Task<Result<std::unique_ptr<IndexReplica>>> IndexReplica::Open(MetadataStore& metadata,
+                                                               Workers& workers, Log& log) {
+  std::unique_ptr<IndexReplica> opened(new IndexReplica(metadata, workers));
   IndexReplica& replica = *opened;
   const auto load_record = [&](const MetadataStore::Entry& entry) { replica.LoadRecord(entry); };
   const auto load_use = [&](const MetadataStore::Entry& entry) { replica.LoadUse(entry); };
-  KV_CO_RETURN_IF_ERROR(co_await ScanAll(metadata, std::string(kStatePrefix), load_record));
-  KV_CO_RETURN_IF_ERROR(co_await ScanAll(metadata, std::string(kUsePrefix), load_use));
+  const std::string states(kStatePrefix);
+  KV_CO_RETURN_IF_ERROR(co_await ScanAll(workers, metadata, states, load_record));
+  const std::string uses(kUsePrefix);
+  KV_CO_RETURN_IF_ERROR(co_await ScanAll(workers, metadata, uses, load_use));
   if (replica.damaged_records_ > 0) {
     log.Warning("index: skipped " + std::to_string(replica.damaged_records_) + " damaged records");
   }
@@ -234,16 +237,18 @@ Task<Status> IndexReplica::SaveSpace(SpaceRecord record) {
 
 Task<Result<std::vector<SpaceRecord>>> IndexReplica::ListSpaces() {
   std::vector<SpaceRecord> spaces;
+  uint64_t damaged = 0;
   const auto load = [&](const MetadataStore::Entry& entry) {
     Result<SpaceRecord> record = DecodeSpace(entry.value);
     if (record.ok()) {
       spaces.push_back(std::move(record).value());
     } else {
-      ++damaged_records_;
+      ++damaged;
     }
   };
-  KV_CO_RETURN_IF_ERROR(co_await ScanAll(metadata_, std::string(kSpacePrefix), load));
-  KV_CO_RETURN_IF_ERROR(co_await ScanAll(metadata_, std::string(kTombstonePrefix), load));
+  KV_CO_RETURN_IF_ERROR(co_await ScanAll(workers_, metadata_, std::string(kSpacePrefix), load));
+  KV_CO_RETURN_IF_ERROR(co_await ScanAll(workers_, metadata_, std::string(kTombstonePrefix), load));
+  damaged_records_ += damaged;
   co_return std::move(spaces);
 }
 

@@ -14,6 +14,7 @@
 #include "kvstore/base/log.h"
 #include "kvstore/index/index_codec.h"
 #include "kvstore/index/state_table.h"
+#include "kvstore/io/workers.h"
 #include "kvstore/metadata/metadata_store.h"
 
 namespace cairn::kv {
@@ -33,8 +34,9 @@ enum class Durability : uint8_t { kProcess, kPowerCut };
 class IndexReplica {
  public:
   // Reads the states of all stripes. Damaged records are skipped and counted.
-  // `metadata` and `log` must outlive the result.
-  static Task<Result<std::unique_ptr<IndexReplica>>> Open(MetadataStore& metadata, Log& log);
+  // What is passed in must outlive the result.
+  static Task<Result<std::unique_ptr<IndexReplica>>> Open(MetadataStore& metadata,
+                                                          Workers& workers, Log& log);
 
   // Files the manifest under its run, with what is known of its use: a new one counts as used now.
   // Publishing the same stripe again replaces its manifest, and keeps the latest use. kOverloaded
@@ -94,11 +96,13 @@ class IndexReplica {
   uint64_t memory_bytes() const;
 
  private:
-  explicit IndexReplica(MetadataStore& metadata) : metadata_(metadata) {}
+  IndexReplica(MetadataStore& metadata, Workers& workers)
+      : metadata_(metadata), workers_(workers) {}
   void LoadRecord(const MetadataStore::Entry& entry);
   void LoadUse(const MetadataStore::Entry& entry);
 
   MetadataStore& metadata_;
+  Workers& workers_;
   StateTable states_;
   std::vector<StripeId> touched_;  // Changed since the last Flush, and marked dirty.
   uint64_t damaged_records_ = 0;

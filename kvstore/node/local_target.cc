@@ -27,7 +27,8 @@ LocalTarget::~LocalTarget() { KV_CHECK(in_flight_ == 0); }
 
 uint64_t LocalTarget::free_bytes() const { return log_->stats().free_bytes; }
 
-Task<Status> LocalTarget::Append(const Manifest& manifest, ShardIndex index, ByteSpan payload) {
+Task<Status> LocalTarget::Append(const Manifest& manifest, ShardIndex index,
+                                 ShardPayload payload) {
   const Counted counted(in_flight_);
   changed_ = true;
   co_return co_await log_->Append(manifest, index, payload);

@@ -28,7 +28,7 @@ class LocalTarget final : public TargetPort {
   uint64_t free_bytes() const override;
   uint32_t operations_in_flight() const override { return in_flight_; }
 
-  Task<Status> Append(const Manifest& manifest, ShardIndex index, ByteSpan payload) override;
+  Task<Status> Append(const Manifest& manifest, ShardIndex index, ShardPayload payload) override;
   Task<Status> Read(SegmentLog::Range range) override;
   Task<Status> ReadVerified(StripeId stripe, ShardIndex index, MutableByteSpan into) override;
   bool MayHold(StripeId stripe, ShardIndex index) const override;

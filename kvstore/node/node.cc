@@ -78,7 +78,8 @@ Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions opti
 }
 
 void Node::MakePasses() {
-  const StripeRestorer::Parts restorer_parts{.random = parts_.random,
+  const StripeRestorer::Parts restorer_parts{.workers = parts_.workers,
+                                             .random = parts_.random,
                                              .targets = *set_,
                                              .index = store_->index(),
                                              .keeper = *reclaimer_,
@@ -153,6 +154,7 @@ Task<Result<std::unique_ptr<LocalTarget>>> Node::OpenTarget(uint32_t i,
 Task<Result<std::unique_ptr<LocalTarget>>> Node::OpenOn(TargetMedium medium) {
   const SegmentLog::Parts log_parts{.loop = parts_.loop,
                                     .clock = parts_.clock,
+                                    .workers = parts_.workers,
                                     .disk = *medium.disk,
                                     .metadata = *medium.metadata,
                                     .random = parts_.random,
@@ -164,7 +166,7 @@ Task<Result<std::unique_ptr<LocalTarget>>> Node::OpenOn(TargetMedium medium) {
     const Code code = log.code() == Code::kNoSpace ? Code::kUnavailable : log.code();
     co_return Status(code, medium.label + ": " + log.status().message());
   }
-  auto index = co_await IndexReplica::Open(*medium.metadata, parts_.log);
+  auto index = co_await IndexReplica::Open(*medium.metadata, parts_.workers, parts_.log);
   if (!index.ok()) {
     (void)co_await log.value()->Stop();
     co_return Status(index.code(), medium.label + ": " + index.status().message());

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kvstore/base/checksum.h"
+
 namespace cairn::kv {
 
 using peer::Verb;
@@ -142,8 +144,9 @@ Task<Network::Reply> PeerService::Do(Work work, peer::AppendRequest request) {
     co_return SayDone(work.target, Status(Code::kOverloaded));
   }
   const Share share(*this, work.source, work.payload.size());
-  const Status outcome = co_await work.target->Append(request.manifest, request.index,
-                                                      std::as_const(work.payload).span());
+  const ByteSpan bytes = std::as_const(work.payload).span();
+  const ShardPayload shard{bytes, Checksum(bytes)};
+  const Status outcome = co_await work.target->Append(request.manifest, request.index, shard);
   if (outcome.ok()) stats_.bytes_appended += work.payload.size();
   co_return SayDone(work.target, outcome);
 }

@@ -107,10 +107,11 @@ Task<Status> PeerTarget::ReadInto(PeerCaller::Order order) {
 
 // --- Shards -------------------------------------------------------------------------------------
 
-Task<Status> PeerTarget::Append(const Manifest& manifest, ShardIndex index, ByteSpan payload) {
+Task<Status> PeerTarget::Append(const Manifest& manifest, ShardIndex index,
+                                ShardPayload payload) {
   const peer::AppendRequest request{.manifest = manifest, .index = index};
   KV_CO_ASSIGN_OR_RETURN(PeerCaller::Order order, OrderOf(Verb::kAppend, request));
-  order.payload.push_back(payload);
+  order.payload.push_back(payload.bytes);
   co_return co_await ReadInto(std::move(order));
 }
 

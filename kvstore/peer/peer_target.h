@@ -48,7 +48,7 @@ class PeerTarget final : public TargetPort {
   uint64_t free_bytes() const override { return seen_.free_bytes; }
   uint32_t operations_in_flight() const override;
 
-  Task<Status> Append(const Manifest& manifest, ShardIndex index, ByteSpan payload) override;
+  Task<Status> Append(const Manifest& manifest, ShardIndex index, ShardPayload payload) override;
   Task<Status> Read(SegmentLog::Range range) override;
   Task<Status> ReadVerified(StripeId stripe, ShardIndex index, MutableByteSpan into) override;
   bool MayHold(StripeId, ShardIndex) const override { return true; }

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "kvstore/base/checksum.h"
 #include "kvstore/segment/disk_segment_log.h"
 
 namespace cairn::kv {
@@ -26,9 +25,10 @@ uint64_t NextEpoch(uint64_t epoch, Random& random) {
 
 }  // namespace
 
-Task<Status> DiskSegmentLog::Append(const Manifest& manifest, ShardIndex index, ByteSpan payload) {
+Task<Status> DiskSegmentLog::Append(const Manifest& manifest, ShardIndex index,
+                                    ShardPayload payload) {
   KV_CHECK(index.value < manifest.shard_count());
-  KV_CHECK(payload.size() == manifest.shard_size);
+  KV_CHECK(payload.bytes.size() == manifest.shard_size);
   if (const auto place = table_.Find(manifest.stripe)) {
     if (place->index == index) co_return Status();
     co_return Status(Code::kInvalid, "this target holds another shard of the stripe");
@@ -41,7 +41,7 @@ Task<Status> DiskSegmentLog::Append(const Manifest& manifest, ShardIndex index, 
 }
 
 Task<Result<ShardPlace>> DiskSegmentLog::AppendRecord(const Manifest& manifest, ShardIndex index,
-                                                      ByteSpan payload, Purpose purpose) {
+                                                      ShardPayload payload, Purpose purpose) {
   if (pending_.size() >= kPendingMax) {
     co_return Status(Code::kUnavailable, "the target's metadata takes no writes");
   }
@@ -49,14 +49,14 @@ Task<Result<ShardPlace>> DiskSegmentLog::AppendRecord(const Manifest& manifest, 
   RecordHeader header{.index = index,
                       .epoch = 0,
                       .stripe = manifest.stripe,
-                      .payload_size = static_cast<uint32_t>(payload.size()),
+                      .payload_size = static_cast<uint32_t>(payload.bytes.size()),
                       .manifest_size = static_cast<uint32_t>(encoded.size()),
-                      .payload_checksum = Checksum(payload)};
+                      .payload_checksum = payload.checksum};
   const uint64_t bytes = header.record_bytes();
   const UnixMillis expires_at = manifest.retention.expires_at;
-  if (bytes > superblock_.segment_size - kSectorSize || payload.empty() ||
-      payload.size() > kStripePayloadMax) {
-    co_return Status(Code::kInvalid, "a shard of " + std::to_string(payload.size()) +
+  if (bytes > superblock_.segment_size - kSectorSize || payload.bytes.empty() ||
+      payload.bytes.size() > kStripePayloadMax) {
+    co_return Status(Code::kInvalid, "a shard of " + std::to_string(payload.bytes.size()) +
                                          " bytes does not fit into a segment");
   }
   const auto permit = co_await append_window_.Acquire(std::min(bytes, kAppendWindow));
@@ -69,7 +69,7 @@ Task<Result<ShardPlace>> DiskSegmentLog::AppendRecord(const Manifest& manifest, 
   const Bytes sectors = EncodeRecordHeader(header, encoded.span());
   const uint64_t offset = OffsetOf(at.segment) + at.offset;
   auto header_write = parts_.disk.Write(offset, sectors.sectors());
-  auto payload_write = parts_.disk.Write(offset + sectors.size(), payload);
+  auto payload_write = parts_.disk.Write(offset + sectors.size(), payload.bytes);
   const Status header_status = co_await header_write;
   const Status payload_status = co_await payload_write;
   segment.writing.erase(at.offset);

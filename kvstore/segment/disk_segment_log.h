@@ -34,7 +34,7 @@ class DiskSegmentLog final : public SegmentLog {
   Task<Status> Recover();
 
   TargetId id() const override { return superblock_.target; }
-  Task<Status> Append(const Manifest& manifest, ShardIndex index, ByteSpan payload) override;
+  Task<Status> Append(const Manifest& manifest, ShardIndex index, ShardPayload payload) override;
   Task<Status> Read(Range range) override;
   Task<Status> ReadVerified(StripeId stripe, ShardIndex index, MutableByteSpan into) override;
   std::optional<ShardIndex> Find(StripeId stripe) const override;
@@ -100,7 +100,7 @@ class DiskSegmentLog final : public SegmentLog {
   };
   // Appending (append.cc).
   Task<Result<ShardPlace>> AppendRecord(const Manifest& manifest, ShardIndex index,
-                                        ByteSpan payload, Purpose purpose);
+                                        ShardPayload payload, Purpose purpose);
   Task<Result<Reservation>> Reserve(uint64_t bytes, uint32_t slot, Purpose purpose);
   std::optional<Reservation> TryReserve(uint32_t segment, uint64_t bytes);
   std::optional<Reservation> ReserveAnywhere(uint64_t bytes);

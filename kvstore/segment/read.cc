@@ -68,7 +68,8 @@ Task<Result<Manifest>> DiskSegmentLog::ReadRecord(ShardPlace place, StripeId str
   }
   if (payload.empty()) co_return manifest;
   KV_CO_RETURN_IF_ERROR(co_await parts_.disk.Read(record + sectors.size(), payload));
-  if (Checksum(payload) != header->payload_checksum) {
+  const uint64_t checksum = co_await ChecksumOn(parts_.workers, payload);
+  if (checksum != header->payload_checksum) {
     ++stats_.corrupt_reads;
     co_return Status(Code::kCorrupt, "a record's payload fails its checksum");
   }

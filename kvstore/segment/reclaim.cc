@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kvstore/base/checksum.h"
 #include "kvstore/segment/disk_segment_log.h"
 
 namespace cairn::kv {
@@ -57,7 +58,8 @@ Task<Status> DiskSegmentLog::Move(StripeId stripe) {
   Bytes payload(old.payload_size);
   auto manifest = co_await ReadRecord(old, stripe, payload.span());
   if (!manifest.ok()) co_return manifest.status();
-  auto moved = co_await AppendRecord(manifest.value(), old.index, payload.span(), Purpose::kMove);
+  const ShardPayload copy{payload.span(), Checksum(payload.span())};
+  auto moved = co_await AppendRecord(manifest.value(), old.index, copy, Purpose::kMove);
   if (!moved.ok()) co_return moved.status();
   const std::optional<ShardPlace> now = table_.Find(stripe);
   if (now == old) {

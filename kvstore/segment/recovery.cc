@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "kvstore/async/lanes.h"
-#include "kvstore/base/checksum.h"
 #include "kvstore/metadata/metadata_scan.h"
 #include "kvstore/segment/disk_segment_log.h"
 #include "kvstore/types/little_endian.h"
@@ -138,11 +137,11 @@ Task<Status> DiskSegmentLog::Recover() {
   const auto reconcile = [this](uint64_t i) { return ReconcileHeader(static_cast<uint32_t>(i)); };
   KV_CO_RETURN_IF_ERROR(co_await RunInLanes(segments_.size(), kReadsAtOnce, reconcile));
   const auto load = [this](const MetadataStore::Entry& entry) { LoadShard(entry); };
-  KV_CO_RETURN_IF_ERROR(co_await ScanAll(parts_.metadata, std::string("h"), load));
+  KV_CO_RETURN_IF_ERROR(co_await ScanAll(parts_.workers, parts_.metadata, std::string("h"), load));
   const auto verify = [this](uint64_t i) { return VerifyUnsynced(doubtful_[i]); };
   KV_CO_RETURN_IF_ERROR(co_await RunInLanes(doubtful_.size(), kVerifiesAtOnce, verify));
   const auto note = [this](const MetadataStore::Entry& entry) { LoadTombstone(entry); };
-  KV_CO_RETURN_IF_ERROR(co_await ScanAll(parts_.metadata, std::string("t"), note));
+  KV_CO_RETURN_IF_ERROR(co_await ScanAll(parts_.workers, parts_.metadata, std::string("t"), note));
   const auto scan = [this](uint64_t i) { return ScanTail(static_cast<uint32_t>(i)); };
   KV_CO_RETURN_IF_ERROR(co_await RunInLanes(segments_.size(), kScansAtOnce, scan));
   for (uint32_t i = 0; i < segments_.size(); ++i) OpenAgain(i);
@@ -361,7 +360,9 @@ Task<Result<uint64_t>> DiskSegmentLog::TakeRecord(uint32_t number, uint64_t offs
   if (header.record_bytes() <= bytes.size()) {
     auto manifest = DecodeRecordManifest(header, bytes.first(header.header_bytes()));
     const ByteSpan payload = bytes.subspan(header.header_bytes(), header.payload_size);
-    if (!manifest.ok() || Checksum(payload) != header.payload_checksum) co_return uint64_t{0};
+    if (!manifest.ok()) co_return uint64_t{0};
+    const uint64_t checksum = co_await ChecksumOn(parts_.workers, payload);
+    if (checksum != header.payload_checksum) co_return uint64_t{0};
     expires_at = manifest.value().retention.expires_at;
   } else {
     Bytes payload(header.payload_size);

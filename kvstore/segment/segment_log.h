@@ -18,6 +18,7 @@
 #include "kvstore/base/random.h"
 #include "kvstore/io/clock.h"
 #include "kvstore/io/disk.h"
+#include "kvstore/io/workers.h"
 #include "kvstore/metadata/metadata_store.h"
 #include "kvstore/types/ids.h"
 #include "kvstore/types/limits.h"
@@ -59,6 +60,12 @@ struct SegmentLogStats {
   uint64_t memory_bytes = 0;    // Of the shard and segment tables.
 };
 
+// A shard as it is appended: its bytes, and their XXH3-64, which goes into the record.
+struct ShardPayload {
+  ByteSpan bytes;
+  uint64_t checksum = 0;
+};
+
 class SegmentLog {
  public:
   virtual ~SegmentLog() = default;
@@ -74,6 +81,7 @@ class SegmentLog {
   struct Parts {
     Loop& loop;
     Clock& clock;
+    Workers& workers;
     Disk& disk;
     MetadataStore& metadata;
     Random& random;
@@ -83,11 +91,12 @@ class SegmentLog {
 
   virtual TargetId id() const = 0;
 
-  // Appends shard `index` of the manifest's stripe. `payload`: shard_size bytes in sector-aligned
+  // Appends shard `index` of the manifest's stripe. The payload: shard_size bytes in sector-aligned
   // memory, the caller's until done, which means: written, and in the shard table (ack kCached). A
   // Sync makes it durable. kNoSpace: the caller frees segments. kUnavailable also while too much
   // waits for metadata that takes no writes. A second append of the same writes nothing and is ok.
-  virtual Task<Status> Append(const Manifest& manifest, ShardIndex index, ByteSpan payload) = 0;
+  virtual Task<Status> Append(const Manifest& manifest, ShardIndex index,
+                              ShardPayload payload) = 0;
 
   // Reads bytes [offset, offset + into.size()) of the shard's payload: sector-aligned offset, size
   // and memory. With `checksum`, the first `checked_size` bytes must have that XXH3-64.

@@ -3,6 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
 
@@ -132,9 +133,9 @@ class Writer {
   Writer(Bed& bed, uint64_t stripes) : bed_(bed), stripes_(stripes) {
     for (uint32_t i = 0; i < kTargets; ++i) {
       media_.push_back(bed.poller->Await(bed.media.Open(i)).value());
-      const SegmentLog::Parts parts{.loop = bed.loop, .clock = bed.clock, .disk = *media_[i].disk,
-                                    .metadata = *media_[i].metadata, .random = bed.random,
-                                    .log = bed.log};
+      const SegmentLog::Parts parts{.loop = bed.loop, .clock = bed.clock, .workers = bed.workers,
+                                    .disk = *media_[i].disk, .metadata = *media_[i].metadata,
+                                    .random = bed.random, .log = bed.log};
       auto log = bed.poller->Await(SegmentLog::Open(parts, SegmentLogOptions()));
       Must(log.status());
       ids_.push_back(log.value()->id());
@@ -222,12 +223,16 @@ double ScanSeconds(Bed& bed, uint64_t& entries) {
     media.push_back(bed.poller->Await(bed.media.Open(i)).value());
   }
   const auto begin = std::chrono::steady_clock::now();
-  const auto count = [&](const MetadataStore::Entry&) { ++entries; };
+  std::atomic<uint64_t> counted{0};
+  const auto count = [&](const MetadataStore::Entry&) { ++counted; };
   for (const char* prefix : {"h", "it/"}) {
     std::vector<Task<Status>> scans;
-    for (TargetMedium& medium : media) scans.push_back(ScanAll(*medium.metadata, prefix, count));
+    for (TargetMedium& medium : media) {
+      scans.push_back(ScanAll(bed.workers, *medium.metadata, prefix, count));
+    }
     for (Task<Status>& scan : scans) Must(bed.poller->Await(std::move(scan)));
   }
+  entries = counted;
   return Since(begin);
 }
 

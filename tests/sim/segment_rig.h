@@ -6,10 +6,12 @@
 #include <optional>
 #include <vector>
 
+#include "kvstore/base/checksum.h"
 #include "kvstore/segment/segment_log.h"
 #include "tests/sim/memory_metadata.h"
 #include "tests/sim/sim_clock.h"
 #include "tests/sim/sim_disk.h"
+#include "tests/sim/sim_workers.h"
 
 namespace cairn::sim {
 
@@ -34,6 +36,7 @@ class SegmentRig {
         disk_(loop_, clock_,
               {.size = 64 * kv::kKiB + options.segments * options.segment_size,
                .seed = options.seed}),
+        workers_(clock_, options.seed),
         metadata_(clock_, {.seed = options.seed}) {}
 
   // Starts a process. The outcome of SegmentLog::Open.
@@ -41,7 +44,7 @@ class SegmentRig {
     disk_view_ = disk_.Open();
     metadata_view_ = metadata_.Open();
     auto log = clock_.Await(kv::SegmentLog::Open(
-        {loop_, clock_, *disk_view_, *metadata_view_, random_, null_log_},
+        {loop_, clock_, workers_, *disk_view_, *metadata_view_, random_, null_log_},
         {.segment_size = options_.segment_size}));
     if (!log.ok()) return log.status();
     log_ = std::move(log).value();
@@ -82,7 +85,8 @@ class SegmentRig {
   }
   kv::Task<kv::Status> Append(const Shard& shard) {
     const kv::Bytes payload = kv::Bytes::CopyOf(shard.payload);
-    co_return co_await log_->Append(shard.manifest, shard.index, payload.span());
+    const kv::ShardPayload given{payload.span(), kv::Checksum(payload.span())};
+    co_return co_await log_->Append(shard.manifest, shard.index, given);
   }
   kv::Status AppendNow(const Shard& shard) { return clock_.Await(Append(shard)); }
 
@@ -114,6 +118,7 @@ class SegmentRig {
   kv::Random random_;
   SimClock clock_;
   SimDisk disk_;
+  SimWorkers workers_;
   MemoryMetadata metadata_;
   kv::NullLog null_log_;
   std::unique_ptr<kv::Disk> disk_view_;

@@ -59,6 +59,7 @@ Bytes PayloadOf(const kv::Manifest& manifest, kv::ShardIndex index) {
 SegmentWorld::SegmentWorld(uint64_t seed, uint32_t segment_count)
     : random_(seed),
       disk_(loop_, clock_, {.size = DiskSize(segment_count), .seed = seed}),
+      workers_(clock_, seed),
       metadata_(clock_, {.seed = seed}),
       product_random_(seed + 1) {
   disk_.SetOnCrash([this] {
@@ -71,7 +72,7 @@ SegmentWorld::SegmentWorld(uint64_t seed, uint32_t segment_count)
 SegmentWorld::~SegmentWorld() { Crash(CrashMode::kProcess); }
 
 kv::SegmentLog::Parts SegmentWorld::parts() {
-  return {loop_, clock_, *disk_view_, *metadata_view_, product_random_, null_log_};
+  return {loop_, clock_, workers_, *disk_view_, *metadata_view_, product_random_, null_log_};
 }
 
 Status SegmentWorld::Start() {
@@ -177,7 +178,8 @@ Task<void> SegmentWorld::AppendEntry(kv::StripeId stripe) {
   if (!was_present) Settle(entry, State::kUnknown);
   const uint64_t version = entry.version;
   ++entry.copies_in_flight;
-  const Status status = co_await log_->Append(entry.manifest, entry.index, payload.span());
+  const kv::ShardPayload given{payload.span(), kv::Checksum(payload.span())};
+  const Status status = co_await log_->Append(entry.manifest, entry.index, given);
   --entry.copies_in_flight;
   if (status.ok()) ++acknowledged_;
   if (status.code() == Code::kNoSpace) co_return co_await Reclaim();

@@ -13,6 +13,7 @@
 #include "tests/sim/memory_metadata.h"
 #include "tests/sim/sim_clock.h"
 #include "tests/sim/sim_disk.h"
+#include "tests/sim/sim_workers.h"
 
 namespace cairn::sim {
 
@@ -92,6 +93,7 @@ class SegmentWorld {
   SimClock clock_{loop_};
   kv::Random random_;
   SimDisk disk_;
+  SimWorkers workers_;
   MemoryMetadata metadata_;
   kv::NullLog null_log_;
   std::optional<CrashMode> expected_;

@@ -108,10 +108,11 @@ class EmbeddedNode::Core {
     KV_ASSIGN_OR_RETURN(poller_, Poller::Create(loop_, log_, options_.poller));
     clock_.emplace(*poller_, options_.unix_now);
     workers_ = std::make_unique<ThreadWorkers>(*poller_, options_.worker_threads);
+    metadata_workers_ = std::make_unique<ThreadWorkers>(*poller_, options_.worker_threads);
     memory_ = std::make_unique<RocksDbMemory>(options_.metadata_cache_bytes,
                                               options_.metadata_memtable_bytes);
     media_ = std::make_unique<FolderMedia>(
-        *dir_, *clock_, *poller_, *workers_, *memory_, log_,
+        *dir_, *clock_, *poller_, *metadata_workers_, *memory_, log_,
         FolderMediaOptions{.targets = options_.targets, .target_bytes = options_.target_bytes});
     KV_RETURN_IF_ERROR(media_->Check());
     NodeOptions node_options = options_.node;
@@ -131,6 +132,7 @@ class EmbeddedNode::Core {
     node_.reset();
     media_.reset();
     memory_.reset();
+    metadata_workers_.reset();
     workers_.reset();
     clock_.reset();
     poller_.reset();
@@ -155,6 +157,7 @@ class EmbeddedNode::Core {
   std::unique_ptr<Poller> poller_;
   std::optional<SystemClock> clock_;
   std::unique_ptr<ThreadWorkers> workers_;
+  std::unique_ptr<ThreadWorkers> metadata_workers_;  // Reads do not wait for RocksDB's syncs.
   std::unique_ptr<RocksDbMemory> memory_;
   std::unique_ptr<FolderMedia> media_;
   std::unique_ptr<Node> node_;

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -101,28 +102,33 @@ Task<Result<TargetMedium>> FolderMedia::Open(uint32_t i) {
 Task<Result<TargetMedium>> FolderMedia::OpenPatiently(uint32_t i) {
   const Instant until = clock_.Now() + kPatience;
   while (true) {
-    auto medium = OpenNow(i);
+    auto medium = co_await OpenNow(i);
     if (medium.code() != Code::kConflict || clock_.Now() >= until) co_return medium;
     const Instant wake_at = clock_.Now() + Millis(20);
     co_await clock_.SleepUntil(wake_at, nullptr);
   }
 }
 
-Result<TargetMedium> FolderMedia::OpenNow(uint32_t i) {
+Task<Result<TargetMedium>> FolderMedia::OpenNow(uint32_t i) {
   const std::string folder = dir_.TargetFolder(i);
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) return Status(Code::kInvalid, folder + " cannot be created: " + error.message());
+  if (error) co_return Status(Code::kInvalid, folder + " cannot be created: " + error.message());
   const uint64_t size = Exists(i) ? 0 : options_.target_bytes;
-  KV_ASSIGN_OR_RETURN(auto disk,
-                      FileDisk::Open(poller_, log_, {.path = SegmentsOf(folder), .size = size}));
-  KV_ASSIGN_OR_RETURN(auto metadata,
-                      OpenRocksDbStore(IndexOf(folder), poller_.loop(), workers_, memory_));
+  KV_CO_ASSIGN_OR_RETURN(auto disk,
+                         FileDisk::Open(poller_, log_, {.path = SegmentsOf(folder), .size = size}));
+  // RocksDB replays its log then.
+  Result<std::unique_ptr<MetadataStore>> metadata{Status(Code::kUnavailable)};
+  std::function<void()> open = [&] {
+    metadata = OpenRocksDbStore(IndexOf(folder), poller_.loop(), workers_, memory_);
+  };
+  co_await workers_.Run(std::move(open));
+  if (!metadata.ok()) co_return metadata.status();
   TargetMedium medium;
   medium.disk = std::move(disk);
-  medium.metadata = std::move(metadata);
+  medium.metadata = std::move(metadata).value();
   medium.label = DataDir::TargetLabel(i);
-  return medium;
+  co_return medium;
 }
 
 Task<Result<TargetMedium>> FolderMedia::Replace(uint32_t i, Status why) {

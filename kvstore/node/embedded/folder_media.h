@@ -36,7 +36,7 @@ class FolderMedia final : public MediaSource {
   bool Exists(uint32_t i) const;
   bool AnyExists() const;
   Task<Result<TargetMedium>> OpenPatiently(uint32_t i);
-  Result<TargetMedium> OpenNow(uint32_t i);
+  Task<Result<TargetMedium>> OpenNow(uint32_t i);
 
   const DataDir& dir_;
   Clock& clock_;

@@ -23,16 +23,15 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
   uint64_t free_bytes() const override { return capacity - used(); }
   uint32_t operations_in_flight() const override { return 0; }
 
-  Task<Status> Append(const Manifest& manifest, ShardIndex index, ByteSpan payload) override {
+  Task<Status> Append(const Manifest& manifest, ShardIndex index, ShardPayload payload) override {
     if (hold != nullptr) co_await *hold;
-    KV_CHECK(payload.size() == manifest.shard_size);
-    KV_CHECK(reinterpret_cast<uintptr_t>(payload.data()) % kSectorSize == 0);
+    KV_CHECK(payload.bytes.size() == manifest.shard_size);
+    KV_CHECK(reinterpret_cast<uintptr_t>(payload.bytes.data()) % kSectorSize == 0);
     if (down) co_return Status(Code::kUnavailable, "down");
-    if (payload.size() > free_bytes()) co_return Status(Code::kNoSpace);
+    if (payload.bytes.size() > free_bytes()) co_return Status(Code::kNoSpace);
     ++appends;
-    Bytes bytes = Bytes::CopyOf(payload);
-    const uint64_t checksum = Checksum(payload);
-    shards.insert_or_assign(manifest.stripe, Shard{index, std::move(bytes), checksum});
+    Bytes bytes = Bytes::CopyOf(payload.bytes);
+    shards.insert_or_assign(manifest.stripe, Shard{index, std::move(bytes), payload.checksum});
     co_return Status();
   }
 

@@ -5,6 +5,7 @@
 
 #include "kvstore/base/checksum.h"
 #include "tests/sim/memory_metadata.h"
+#include "tests/sim/sim_workers.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn::kv {
@@ -37,7 +38,7 @@ class Replica {
   Replica() { Open(); }
   void Open() {
     view_ = metadata_.Open();
-    auto replica = clock_.Await(IndexReplica::Open(*view_, log_));
+    auto replica = clock_.Await(IndexReplica::Open(*view_, workers_, log_));
     ASSERT_THAT(replica, IsOk());
     replica_ = std::move(replica).value();
   }
@@ -64,6 +65,7 @@ class Replica {
  private:
   Loop loop_;
   sim::SimClock clock_{loop_};
+  sim::SimWorkers workers_{clock_, 1};
   sim::MemoryMetadata metadata_{clock_, {}};
   NullLog log_;
   std::unique_ptr<MetadataStore> view_;

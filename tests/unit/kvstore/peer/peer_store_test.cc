@@ -133,11 +133,12 @@ class SimulatedCluster : public ::testing::Test {
     TargetMedium medium;
     medium.disk = server.disk->Open();
     medium.metadata = server.metadata->Open();
-    const SegmentLog::Parts parts{.loop = loop_, .clock = clock_, .disk = *medium.disk,
-                                  .metadata = *medium.metadata, .random = random_, .log = log_};
+    const SegmentLog::Parts parts{.loop = loop_, .clock = clock_, .workers = workers_,
+                                  .disk = *medium.disk, .metadata = *medium.metadata,
+                                  .random = random_, .log = log_};
     const SegmentLogOptions log_options{.segment_size = 4 * kMiB};
     auto log = clock_.Await(SegmentLog::Open(parts, log_options)).value();
-    auto index = clock_.Await(IndexReplica::Open(*medium.metadata, log_)).value();
+    auto index = clock_.Await(IndexReplica::Open(*medium.metadata, workers_, log_)).value();
     server.target = std::make_unique<LocalTarget>(clock_, std::move(medium), std::move(log),
                                                   std::move(index));
     LocalTarget* const target = server.target.get();
@@ -169,6 +170,7 @@ class SimulatedCluster : public ::testing::Test {
   Loop loop_;
   sim::SimClock clock_{loop_};
   sim::SimNetwork network_{loop_, clock_, 3};
+  InlineWorkers workers_;
   Random random_{7};
   NullLog log_;
   FakeMap map_;

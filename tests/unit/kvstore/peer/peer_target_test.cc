@@ -92,7 +92,8 @@ class TargetTest : public ::testing::TestWithParam<RigKind> {
   Status Append(uint64_t i) {
     const Manifest manifest = ManifestOf(i);
     const Bytes shard = ShardOf(i);
-    return Await(target().Append(manifest, ShardIndex{0}, shard.span()));
+    const ShardPayload payload{shard.span(), Checksum(shard.span())};
+    return Await(target().Append(manifest, ShardIndex{0}, payload));
   }
   // The outcome; kCorrupt when the bytes are not those that were appended.
   Status Read(uint64_t i, uint32_t offset, size_t size, std::optional<uint64_t> checksum = {}) {

@@ -11,6 +11,7 @@
 #include "tests/sim/memory_metadata.h"
 #include "tests/sim/sim_clock.h"
 #include "tests/sim/sim_disk.h"
+#include "tests/sim/sim_workers.h"
 #include "tests/unit/kvstore/io/network_rig.h"
 
 namespace cairn::kv {
@@ -34,11 +35,12 @@ class TargetWorld {
     TargetMedium medium;
     medium.disk = disks_.back()->Open();
     medium.metadata = metadata_.back()->Open();
-    const SegmentLog::Parts parts{.loop = rig_.loop(), .clock = clock_, .disk = *medium.disk,
-                                  .metadata = *medium.metadata, .random = random_, .log = log_};
+    const SegmentLog::Parts parts{.loop = rig_.loop(), .clock = clock_, .workers = workers_,
+                                  .disk = *medium.disk, .metadata = *medium.metadata,
+                                  .random = random_, .log = log_};
     const SegmentLogOptions log_options{.segment_size = kSegmentSize};
     auto log = Await(SegmentLog::Open(parts, log_options)).value();
-    auto index = Await(IndexReplica::Open(*medium.metadata, log_)).value();
+    auto index = Await(IndexReplica::Open(*medium.metadata, workers_, log_)).value();
     targets_.push_back(std::make_unique<LocalTarget>(clock_, std::move(medium), std::move(log),
                                                      std::move(index)));
     return *targets_.back();
@@ -63,6 +65,7 @@ class TargetWorld {
  private:
   NetworkRig& rig_;
   sim::SimClock clock_;
+  sim::SimWorkers workers_{clock_, 1};
   Random random_{77};
   NullLog log_;
   std::vector<std::unique_ptr<sim::SimDisk>> disks_;
