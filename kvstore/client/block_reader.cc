@@ -6,13 +6,12 @@
 
 namespace cairn::kv {
 
-BlockReader::BlockReader(Loop& loop, Clock& clock, TargetSet& targets, StoreStats& stats,
-                         ReaderLimits limits, BlockCacheOptions cache)
-    : loop_(loop),
-      clock_(clock),
-      stats_(stats),
-      reader_(loop, clock, targets, stats, limits),
-      gathers_(loop, limits.copy_bytes_max),
+BlockReader::BlockReader(ReaderParts parts, ReaderLimits limits, BlockCacheOptions cache)
+    : loop_(parts.loop),
+      clock_(parts.clock),
+      stats_(parts.stats),
+      reader_(parts, limits),
+      gathers_(parts.loop, limits.copy_bytes_max),
       cache_(cache) {}
 
 Task<Status> BlockReader::Read(KnownStripePtr stripe, uint32_t block, Segments into,
@@ -38,14 +37,25 @@ Task<Status> BlockReader::Read(KnownStripePtr stripe, uint32_t block, Segments i
 
 bool BlockReader::ReadCached(const BlockCache::Key& key, Segments into) {
   const BlockCache::Block* cached = cache_.Find(key);
-  stats_.cache_hits = cache_.stats().hits;
-  stats_.cache_misses = cache_.stats().misses;
-  stats_.cache_hit_bytes = cache_.stats().hit_bytes;
+  CountCacheUse();
   if (cached == nullptr) return false;
   ForEachPart(into, cached->size(), [&](uint64_t offset, MutableByteSpan part) {
     cache_.CopyOut(*cached, offset, part);
   });
   return true;
+}
+
+LentBlock BlockReader::Lend(StripeId stripe, uint32_t block) {
+  if (!IsInMemory(stripe, block)) return nullptr;
+  LentBlock lent = cache_.Lend({stripe, block});
+  CountCacheUse();
+  return lent;
+}
+
+void BlockReader::CountCacheUse() {
+  stats_.cache_hits = cache_.stats().hits;
+  stats_.cache_misses = cache_.stats().misses;
+  stats_.cache_hit_bytes = cache_.stats().hit_bytes;
 }
 
 Task<void> BlockReader::Ride(Flight& flight, Rider& rider, Instant deadline) {

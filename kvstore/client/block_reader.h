@@ -7,6 +7,7 @@
 
 #include "kvstore/async/event.h"
 #include "kvstore/cache/block_cache.h"
+#include "kvstore/client/block_store.h"
 #include "kvstore/client/scatter.h"
 #include "kvstore/client/stripe_reader.h"
 
@@ -15,14 +16,18 @@ namespace cairn::kv {
 // Loop thread only. Everything passed in must outlive it.
 class BlockReader {
  public:
-  BlockReader(Loop& loop, Clock& clock, TargetSet& targets, StoreStats& stats,
-              ReaderLimits limits, BlockCacheOptions cache);
+  BlockReader(ReaderParts parts, ReaderLimits limits, BlockCacheOptions cache);
 
   // Fills the segments, in order, with the block's bytes, exact, or fails like
   // StripeReader::ReadBlock; then what they hold means nothing. They have room for the block, and
   // are not written to after the task is done. One aligned segment is filled without a copy by the
   // call that reads; calls for the same block that come meanwhile wait for it and get copies.
   Task<Status> Read(KnownStripePtr stripe, uint32_t block, Segments into, Instant deadline);
+
+  // The block where it is in memory; null when it is not.
+  LentBlock Lend(StripeId stripe, uint32_t block);
+  // Whether a read of the block would not need the targets now.
+  bool IsInMemory(StripeId stripe, uint32_t block) const { return cache_.Holds({stripe, block}); }
 
   // The stripe is gone: its room in the cache is free.
   void Forget(StripeId stripe) { cache_.Drop(stripe); }
@@ -49,6 +54,7 @@ class BlockReader {
   };
 
   bool ReadCached(const BlockCache::Key& key, Segments into);
+  void CountCacheUse();
   Task<Status> Lead(KnownStripePtr stripe, uint32_t block, Segments into, Instant deadline);
   Task<void> Ride(Flight& flight, Rider& rider, Instant deadline);
   // The bytes are there and right: for the riders, and perhaps for the cache.

@@ -92,12 +92,19 @@ struct BlockRead {
   MutableByteSpan into = {};
   // Used instead of `into` when not empty: filled one after another. 1..kScatterMax segments.
   std::vector<MutableByteSpan> scatter = {};
+  // A store that has the block in memory may lend it instead of copying it: see BlockReadResult.
+  bool may_be_lent = false;
 };
+
+// The parts of a block in a store's memory, which stay there until this is dropped. Drop it before
+// the store ends.
+using LentBlock = std::shared_ptr<const std::vector<ByteSpan>>;
 
 struct BlockReadResult {
   Status status;      // kNotFound, kUnavailable, kDeadline, kInvalid (`into` is too small).
   uint32_t size = 0;  // Bytes filled when ok. On failure the content of `into` means nothing.
   uint64_t checksum = 0;  // XXH3-64 of the block, as it was put, when ok.
+  LentBlock lent = {};    // Not null: the bytes, instead of in `into`, which is not filled.
 };
 
 // One block of a Put. The memory is the caller's until the task is done.

@@ -74,7 +74,8 @@ Task<Status> StripeReader::ReadApart(KnownStripePtr stripe, Reading reading,
 }
 
 Task<void> StripeReader::LandPiece(std::shared_ptr<Landing> landing, size_t piece) {
-  landing->reading.outcomes[piece] = co_await ReadPiece(landing->reading, piece);
+  landing->reading.outcomes[piece] = co_await ReadPiece(landing->reading, piece,
+                                                         PieceCheck::kByTarget);
   landing->arrived[piece] = true;
   if (--landing->pending > 0) co_return;
   landing->all_in.Set();

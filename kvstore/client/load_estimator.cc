@@ -1,4 +1,4 @@
-// Moving averages in logarithms: being off by a factor weighs the same in both directions.
+// Nearest neighbours in logarithms: twice as much is as far as half as much.
 #include "kvstore/client/load_estimator.h"
 
 #include <algorithm>
@@ -9,59 +9,65 @@
 namespace cairn::kv {
 namespace {
 
-constexpr double kWeight = 0.1;
-constexpr double kErrorMax = 4.0;  // A factor of 55.
-constexpr uint64_t kRateBytesMin = 256 * kKiB;
+// The guess that loads are scaled by.
+constexpr double kFixedNanos = 300e3;
+constexpr double kNanosPerColdByte = 1.0;
+constexpr double kNanosPerHotByte = 0.15;
+constexpr double kBytesMin = 64.0 * 1024;  // Less makes no difference.
+// A load of kRemembered loads ago is as far off as one of e times as many bytes.
+constexpr double kAgeWeight = 1.0;
 
-// One step of the average towards the logarithm of `sample`.
-void Follow(double& average, double sample) {
-  average = std::exp(std::log(average) + kWeight * (std::log(sample) - std::log(average)));
-}
+struct Like {
+  double distance = 0;
+  double off = 0;
+};
 
 }  // namespace
 
-LoadEstimator::Ticket LoadEstimator::Begin(uint64_t bytes, Instant now) {
-  const Ticket ticket{.began = now,
-                      .bytes = bytes,
-                      .finished_before = finished_,
-                      .kind = KindOf(bytes),
-                      .estimate = Model(bytes)};
-  in_flight_ += bytes;
-  return ticket;
+void LoadEstimator::Add(Ticket& ticket, uint64_t size, bool in_memory) {
+  ticket.size.Add(size, in_memory);
+  if (!in_memory) in_flight_ += size;
 }
 
 void LoadEstimator::End(const Ticket& ticket, uint64_t got, Instant now) {
-  in_flight_ -= std::min(in_flight_, ticket.bytes);
+  in_flight_ -= ticket.size.cold;
   if (got == 0) return;
-  finished_ += got;
-  const double took = std::max(1.0, static_cast<double>((now - ticket.began).value));
-  const uint64_t moved = finished_ - ticket.finished_before;  // Its own, and others' meanwhile.
-  double& error = error_[ticket.kind];
-  const double off = std::log(took / std::max(1.0, ticket.estimate));
-  error = std::clamp(error + kWeight * (off - error), -kErrorMax, kErrorMax);
-  if (moved < kRateBytesMin) {
-    Follow(latency_nanos_, took);
-    return;
+  const Stand stand = StandOf(ticket.size, ticket.queued);
+  const double took = std::log(std::max(1.0, static_cast<double>((now - ticket.began).value)));
+  seen_[count_ % kRemembered] = {stand, took - stand.all};
+  ++count_;
+}
+
+Nanos LoadEstimator::Estimate(LoadSize size) const {
+  if (size.cold + size.hot == 0) return {};
+  const Stand stand = StandOf(size, in_flight_);
+  std::array<Like, kRemembered> likes;
+  const size_t count = std::min<uint64_t>(count_, kRemembered);
+  for (size_t i = 0; i < count; ++i) {
+    const Seen& seen = seen_[(count_ - 1 - i) % kRemembered];
+    const double age = static_cast<double>(i) / kRemembered;
+    likes[i] = {std::abs(seen.stand.cold - stand.cold) + std::abs(seen.stand.ahead - stand.ahead) +
+                    kAgeWeight * age,
+                seen.off};
   }
-  const double transfer = std::max(took - latency_nanos_, took / 2);
-  Follow(nanos_per_byte_, transfer / static_cast<double>(moved));
+  const size_t asked = std::min(kAsked, count);
+  const auto first = likes.begin();
+  const auto last = first + static_cast<ptrdiff_t>(asked);
+  const auto middle = first + static_cast<ptrdiff_t>(asked / 2);
+  std::nth_element(first, last, first + static_cast<ptrdiff_t>(count),
+                   [](const Like& a, const Like& b) { return a.distance < b.distance; });
+  std::nth_element(first, middle, last,
+                   [](const Like& a, const Like& b) { return a.off < b.off; });
+  const double off = asked == 0 ? 0.0 : middle->off;
+  return {std::max<int64_t>(1, static_cast<int64_t>(std::exp(stand.all + off)))};
 }
 
-Nanos LoadEstimator::Estimate(uint64_t bytes) const {
-  if (bytes == 0) return {};
-  const double nanos = Model(bytes) * std::exp(error_[KindOf(bytes)]);
-  return {std::max<int64_t>(1, static_cast<int64_t>(nanos))};
-}
-
-double LoadEstimator::Model(uint64_t bytes) const {
-  return latency_nanos_ + static_cast<double>(in_flight_ + bytes) * nanos_per_byte_;
-}
-
-// Four sizes, idle or with more in flight than the load itself.
-size_t LoadEstimator::KindOf(uint64_t bytes) const {
-  const size_t size = bytes < 256 * kKiB ? 0 : bytes < 4 * kMiB ? 1 : bytes < 64 * kMiB ? 2 : 3;
-  const size_t busy = in_flight_ > bytes ? 1 : 0;
-  return size * 2 + busy;
+LoadEstimator::Stand LoadEstimator::StandOf(LoadSize size, uint64_t queued) {
+  const auto cold = static_cast<double>(size.cold);
+  const double ahead = cold + static_cast<double>(queued);
+  const double guess = kFixedNanos + kNanosPerColdByte * ahead +
+                       kNanosPerHotByte * static_cast<double>(size.hot);
+  return {std::log(kBytesMin + cold), std::log(kBytesMin + ahead), std::log(guess)};
 }
 
 }  // namespace cairn::kv

@@ -2,7 +2,7 @@
 #include "kvstore/client/stripe_reader.h"
 
 #include <algorithm>
-#include <array>
+#include <functional>
 
 #include "erasure/codec.h"
 #include "kvstore/base/checksum.h"
@@ -18,27 +18,21 @@ bool AllOk(const std::vector<Status>& outcomes) {
   return std::all_of(outcomes.begin(), outcomes.end(), [](const Status& one) { return one.ok(); });
 }
 
-std::optional<erasure::Codec> CodecOf(const Manifest& manifest) {
-  return erasure::Codec::Create({.data_shards = manifest.data_shards,
-                                 .parity_shards = manifest.parity_shards,
-                                 .code = static_cast<erasure::CodeId>(manifest.code_id)});
-}
-
 }  // namespace
 
-StripeReader::StripeReader(Loop& loop, Clock& clock, TargetSet& targets, StoreStats& stats,
-                           ReaderLimits limits)
-    : loop_(loop),
-      clock_(clock),
-      targets_(targets),
-      stats_(stats),
+StripeReader::StripeReader(ReaderParts parts, ReaderLimits limits)
+    : loop_(parts.loop),
+      clock_(parts.clock),
+      workers_(parts.workers),
+      targets_(parts.targets),
+      stats_(parts.stats),
       limits_(limits),
       pace_(limits.pace),
       budget_(limits.hedge_percent),
-      reads_(loop, limits.reads_in_flight_max),
-      copies_(loop, limits.copy_bytes_max),
-      rebuilds_(loop, limits.rebuild_bytes_max),
-      stragglers_(loop) {}
+      reads_(parts.loop, limits.reads_in_flight_max),
+      copies_(parts.loop, limits.copy_bytes_max),
+      rebuilds_(parts.loop, limits.rebuild_bytes_max),
+      stragglers_(parts.loop) {}
 
 Task<Status> StripeReader::ReadBlock(KnownStripePtr stripe, uint32_t block, MutableByteSpan into,
                                      Instant deadline) {
@@ -53,6 +47,10 @@ Task<Status> StripeReader::ReadBlock(KnownStripePtr stripe, uint32_t block, Muta
                   .deadline = deadline,
                   .outcomes = {}};
   budget_.Earn(wanted.size);
+  if (LacksData(manifest)) {
+    const bool is_there = co_await ReadJointly(stripe, reading, into);
+    if (is_there) co_return Status();
+  }
   if (!LandsInPlace(reading, into)) {
     co_return co_await ReadApart(std::move(stripe), std::move(reading), into);
   }
@@ -74,33 +72,40 @@ bool StripeReader::LandsInPlace(const Reading& reading, MutableByteSpan into) co
 
 Task<Status> StripeReader::ReadInPlace(Reading& reading) {
   std::vector<Task<Status>> calls;
-  for (size_t i = 0; i < reading.plan.pieces.size(); ++i) calls.push_back(ReadPiece(reading, i));
+  for (size_t i = 0; i < reading.plan.pieces.size(); ++i) {
+    calls.push_back(ReadPiece(reading, i, PieceCheck::kWithBlock));
+  }
   for (Task<Status>& call : calls) reading.outcomes.push_back(co_await call);
   co_return co_await Complete(reading);
 }
 
 Task<Status> StripeReader::Complete(Reading& reading) {
-  const bool whole = AllOk(reading.outcomes);
-  // Again here, end to end: the targets checked the pieces before the bytes left them.
   const ByteSpan bytes = reading.memory.first(reading.block.size);
-  if (whole && Checksum(bytes) == reading.block.checksum) co_return Status();
-  if (clock_.Now() >= reading.deadline) co_return Status(Code::kDeadline);
-  if (whole) {
-    ++stats_.corrupt_shards;
-    for (size_t i = 0; i < reading.outcomes.size(); ++i) {
-      if (!PieceIsRight(reading, i)) reading.outcomes[i] = Status(Code::kCorrupt);
-    }
-    if (AllOk(reading.outcomes)) co_return Status(Code::kUnavailable, "checksums do not agree");
+  if (AllOk(reading.outcomes)) {
+    const uint64_t checksum = co_await ChecksumOn(workers_, bytes);
+    if (checksum == reading.block.checksum) co_return Status();
   }
+  if (clock_.Now() >= reading.deadline) co_return Status(Code::kDeadline);
+  FailDamaged(reading);
+  if (AllOk(reading.outcomes)) co_return Status(Code::kUnavailable, "checksums do not agree");
   ++stats_.degraded_reads;
   Status rebuilt = co_await Rebuild(reading);
   if (rebuilt.code() == Code::kCorrupt) rebuilt = co_await RebuildCarefully(reading);
   if (!rebuilt.ok()) co_return rebuilt;
-  if (Checksum(bytes) == reading.block.checksum) co_return Status();
+  const uint64_t checksum = co_await ChecksumOn(workers_, bytes);
+  if (checksum == reading.block.checksum) co_return Status();
   co_return Status(Code::kCorrupt, "whole shards do not make up the block");
 }
 
-Task<Status> StripeReader::ReadPiece(const Reading& reading, size_t piece) {
+void StripeReader::FailDamaged(Reading& reading) {
+  for (size_t i = 0; i < reading.outcomes.size(); ++i) {
+    if (!reading.outcomes[i].ok() || PieceIsRight(reading, i)) continue;
+    reading.outcomes[i] = Status(Code::kCorrupt);
+    Count(reading.outcomes[i]);
+  }
+}
+
+Task<Status> StripeReader::ReadPiece(const Reading& reading, size_t piece, PieceCheck check) {
   const Piece& at = reading.plan.pieces[piece];
   const Semaphore::Permit permit = co_await reads_.Acquire(1);
   if (clock_.Now() >= reading.deadline) co_return Status(Code::kDeadline);
@@ -108,8 +113,12 @@ Task<Status> StripeReader::ReadPiece(const Reading& reading, size_t piece) {
                           .index = at.shard,
                           .offset = at.shard_offset,
                           .into = reading.memory.subspan(at.block_offset, at.sectors_size()),
-                          .checksum = reading.plan.checksums[piece],
-                          .checked_size = at.size};
+                          .checksum = std::nullopt,
+                          .checked_size = 0};
+  if (check == PieceCheck::kByTarget) {
+    range.checksum = reading.plan.checksums[piece];
+    range.checked_size = at.size;
+  }
   co_return co_await ReadShard(range, reading.manifest.targets[at.shard.value]);
 }
 
@@ -141,19 +150,25 @@ Task<Status> StripeReader::Rebuild(Reading& reading) {
     co_return TooFew(reading);
   }
   BufferPool::Buffer buffer = co_await rebuilds_.Take(places * range.size());
-  std::vector<Survivor> survivors;
-  co_await GatherSurvivors(reading, range, buffer.span(), survivors);
-  if (survivors.size() < manifest.data_shards) {
+  Survivors survivors = KnownSurvivors(reading, range);
+  co_await GatherSurvivors(manifest, reading.deadline, buffer.span(), survivors);
+  if (survivors.found.size() < manifest.data_shards) {
     if (clock_.Now() >= reading.deadline) co_return Status(Code::kDeadline);
     co_return TooFew(reading);
   }
   const MutableByteSpan beside =
       buffer.span().subspan(uint64_t{manifest.shard_count()} * range.size());
-  if (!Decode(reading, range, survivors, beside)) co_return Status(Code::kUnavailable);
-  for (size_t i = 0; i < reading.outcomes.size(); ++i) {
-    // A survivor was damaged: the read of part of a shard cannot tell which.
-    if (!PieceIsRight(reading, i)) co_return Status(Code::kCorrupt);
-  }
+  bool decoded = false;
+  bool right = false;
+  std::function<void()> decode = [&] {
+    decoded = Decode(reading, survivors, beside);
+    right = decoded && RebuiltAreRight(reading);
+  };
+  const uint64_t work = uint64_t{manifest.data_shards} * range.size();
+  co_await RunFor(work, workers_, std::move(decode));
+  if (!decoded) co_return Status(Code::kUnavailable);
+  // A survivor was damaged: the read of part of a shard cannot tell which.
+  if (!right) co_return Status(Code::kCorrupt);
   co_return Status();
 }
 
@@ -164,28 +179,34 @@ Status StripeReader::TooFew(const Reading& reading) const {
   return Status(damaged ? Code::kCorrupt : Code::kUnavailable, "too few shards are left");
 }
 
-Task<void> StripeReader::GatherSurvivors(const Reading& reading, ShardRange range,
-                                         MutableByteSpan scratch,
-                                         std::vector<Survivor>& survivors) {
-  const Manifest& manifest = reading.manifest;
-  std::vector<bool> tried(manifest.shard_count(), false);
+StripeReader::Survivors StripeReader::KnownSurvivors(const Reading& reading,
+                                                     ShardRange range) const {
+  Survivors known{.range = range, .found = {}, .tried = {}};
+  known.tried.assign(reading.manifest.shard_count(), false);
   for (size_t i = 0; i < reading.outcomes.size(); ++i) {
     const Piece& piece = reading.plan.pieces[i];
     if (!reading.outcomes[i].ok()) {
-      tried[piece.shard.value] = true;
+      known.tried[piece.shard.value] = true;
     } else if (Covers(piece, range)) {
       // It was read and verified just now. (A verified piece has zeroes up to its sector's end.)
-      tried[piece.shard.value] = true;
+      known.tried[piece.shard.value] = true;
       const uint32_t at = piece.block_offset + (range.begin - piece.shard_offset);
-      survivors.push_back({piece.shard, reading.memory.subspan(at, range.size())});
+      known.found.push_back({piece.shard, reading.memory.subspan(at, range.size())});
     }
   }
-  while (survivors.size() < manifest.data_shards && clock_.Now() < reading.deadline) {
+  return known;
+}
+
+Task<void> StripeReader::GatherSurvivors(const Manifest& manifest, Instant deadline,
+                                         MutableByteSpan scratch, Survivors& survivors) {
+  const ShardRange range = survivors.range;
+  std::vector<Survivor>& found = survivors.found;
+  while (found.size() < manifest.data_shards && clock_.Now() < deadline) {
     std::vector<std::pair<Survivor, Task<Status>>> calls;
     for (uint8_t i = 0; i < manifest.shard_count(); ++i) {
-      if (survivors.size() + calls.size() >= manifest.data_shards) break;
-      if (tried[i]) continue;
-      tried[i] = true;
+      if (found.size() + calls.size() >= manifest.data_shards) break;
+      if (survivors.tried[i] || !IsAtHand(manifest, i)) continue;
+      survivors.tried[i] = true;
       const MutableByteSpan into = scratch.subspan(uint64_t{i} * range.size(), range.size());
       SegmentLog::Range part{.stripe = manifest.stripe,
                              .index = {i},
@@ -198,18 +219,24 @@ Task<void> StripeReader::GatherSurvivors(const Reading& reading, ShardRange rang
     if (calls.empty()) break;
     for (auto& [survivor, call] : calls) {
       const Status outcome = co_await call;
-      if (outcome.ok()) survivors.push_back(survivor);
+      if (outcome.ok()) found.push_back(survivor);
     }
   }
 }
 
-bool StripeReader::Decode(Reading& reading, ShardRange range,
-                          const std::vector<Survivor>& survivors, MutableByteSpan scratch) {
-  const std::optional<erasure::Codec> codec = CodecOf(reading.manifest);
+bool StripeReader::Decode(Reading& reading, const Survivors& survivors,
+                          MutableByteSpan scratch) {
+  const ShardRange range = survivors.range;
+  const Manifest& manifest = reading.manifest;
+  const auto codec =
+      erasure::Codec::Create({.data_shards = manifest.data_shards,
+                              .parity_shards = manifest.parity_shards,
+                              .code = static_cast<erasure::CodeId>(manifest.code_id)});
   if (!codec) return false;
   std::vector<erasure::Survivor> given;
-  for (const Survivor& survivor : survivors)
+  for (const Survivor& survivor : survivors.found) {
     given.push_back({survivor.shard.value, survivor.bytes});
+  }
   std::vector<erasure::Wanted> wanted;
   std::vector<size_t> pieces;
   for (size_t i = 0; i < reading.outcomes.size(); ++i) {
@@ -242,7 +269,7 @@ Task<Status> StripeReader::RebuildCarefully(Reading& reading) {
         buffer.span().subspan(uint64_t{i} * whole.size(), manifest.shard_size);
     calls.push_back(VerifyShard(manifest.stripe, {i}, manifest.targets[i], into));
   }
-  std::vector<Survivor> survivors;
+  Survivors survivors{.range = whole, .found = {}, .tried = {}};
   std::vector<bool> good(manifest.shard_count(), false);
   uint32_t lost = 0;  // For good: damaged, or not there.
   for (uint8_t i = 0; i < manifest.shard_count(); ++i) {
@@ -252,9 +279,9 @@ Task<Status> StripeReader::RebuildCarefully(Reading& reading) {
     if (outcome.code() == Code::kCorrupt || outcome.code() == Code::kNotFound) ++lost;
     const MutableByteSpan bytes =
         buffer.span().subspan(uint64_t{i} * whole.size(), manifest.shard_size);
-    if (good[i]) survivors.push_back({{i}, bytes});
+    if (good[i]) survivors.found.push_back({{i}, bytes});
   }
-  if (survivors.size() < manifest.data_shards) {
+  if (survivors.found.size() < manifest.data_shards) {
     const bool for_good = lost > manifest.parity_shards;
     co_return Status(for_good ? Code::kCorrupt : Code::kUnavailable,
                      "more shards are damaged than parity can replace");
@@ -270,8 +297,10 @@ Task<Status> StripeReader::RebuildCarefully(Reading& reading) {
   }
   const MutableByteSpan beside =
       buffer.span().subspan(uint64_t{manifest.shard_count()} * whole.size());
-  if (!Decode(reading, whole, survivors, beside)) co_return Status(Code::kUnavailable);
-  co_return Status();
+  bool decoded = false;
+  std::function<void()> decode = [&] { decoded = Decode(reading, survivors, beside); };
+  co_await RunFor(buffer.span().size(), workers_, std::move(decode));
+  co_return decoded ? Status() : Status(Code::kUnavailable);
 }
 
 Task<Status> StripeReader::VerifyShard(StripeId stripe, ShardIndex shard, TargetId target,
@@ -283,7 +312,14 @@ Task<Status> StripeReader::VerifyShard(StripeId stripe, ShardIndex shard, Target
   co_return outcome;
 }
 
-bool StripeReader::PieceIsRight(const Reading& reading, size_t piece) const {
+bool StripeReader::RebuiltAreRight(const Reading& reading) {
+  for (size_t i = 0; i < reading.outcomes.size(); ++i) {
+    if (!reading.outcomes[i].ok() && !PieceIsRight(reading, i)) return false;
+  }
+  return true;
+}
+
+bool StripeReader::PieceIsRight(const Reading& reading, size_t piece) {
   const Piece& at = reading.plan.pieces[piece];
   const bool landed = reading.outcomes[piece].ok();
   const ByteSpan bytes = landed ? reading.memory : reading.rebuilt;

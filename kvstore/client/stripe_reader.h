@@ -1,6 +1,7 @@
 // Reads one block of a stripe into the caller's memory, rebuilding what is missing or damaged.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -27,16 +28,27 @@ struct ReaderLimits {
   bool land_in_place = true;
 };
 
+struct ReaderParts {
+  Loop& loop;
+  Clock& clock;
+  Workers& workers;
+  TargetSet& targets;
+  StoreStats& stats;
+};
+
 // Reads land in the caller's memory, and a task cannot end while the device may still write there.
 // So a read of a target that is expected to be late (read_pace.h) lands in memory of the store
 // instead: once it is late the block is rebuilt beside it, and the first exact result wins. What
 // loses is left to end alone, in memory that nobody looks at.
 //
+// To rebuild a small block, k' times its bytes are read. So blocks of a stripe that lacks shards,
+// asked for in the same turn of the loop, are read together where that is less: whole ranges of k'
+// shards, once, from which all of them are copied.
+//
 // Loop thread only. Everything passed in must outlive it.
 class StripeReader {
  public:
-  StripeReader(Loop& loop, Clock& clock, TargetSet& targets, StoreStats& stats,
-               ReaderLimits limits);
+  StripeReader(ReaderParts parts, ReaderLimits limits);
 
   // Fills the first `size of the block` bytes of `into`, exact, or fails: kNotFound (the shards are
   // gone: evicted), kCorrupt (more than parity can replace is damaged for good), kUnavailable (more
@@ -66,10 +78,19 @@ class StripeReader {
     std::vector<Status> outcomes;  // Of each piece.
   };
   struct Landing;  // A read into memory of the store, which may outlive its call.
+  struct Joint;    // Blocks of one stripe that are read together.
+  // Who finds out whether a piece is right: its target, or who then verifies the whole block.
+  enum class PieceCheck { kByTarget, kWithBlock };
   // Bytes `range` of one shard, in somebody's memory.
   struct Survivor {
     ShardIndex shard;
     ByteSpan bytes;
+  };
+  // The same range of some shards, and which shards need not be asked for it (again).
+  struct Survivors {
+    ShardRange range;
+    std::vector<Survivor> found;
+    std::vector<bool> tried;
   };
 
   bool LandsInPlace(const Reading& reading, MutableByteSpan into) const;
@@ -82,26 +103,42 @@ class StripeReader {
   Task<void> Hedge(std::shared_ptr<Landing> landing);
   // Makes a block of pieces that have all come or failed, rebuilding those.
   Task<Status> Complete(Reading& reading);
-  Task<Status> ReadPiece(const Reading& reading, size_t piece);
+  Task<Status> ReadPiece(const Reading& reading, size_t piece, PieceCheck check);
+  // Those that came and do not have their checksum fail.
+  void FailDamaged(Reading& reading);
   // Rebuilds the pieces whose outcome is not ok from the same range of other shards.
   Task<Status> Rebuild(Reading& reading);
   // What to say then. kCorrupt: whole shards must tell whether it is so for good.
   Status TooFew(const Reading& reading) const;
-  Task<void> GatherSurvivors(const Reading& reading, ShardRange range, MutableByteSpan scratch,
-                             std::vector<Survivor>& survivors);
+  Survivors KnownSurvivors(const Reading& reading, ShardRange range) const;
+  // Reads until there are enough or no more; shard i at i times the range's size in `scratch`.
+  Task<void> GatherSurvivors(const Manifest& manifest, Instant deadline, MutableByteSpan scratch,
+                             Survivors& survivors);
   // The same from whole shards, each verified by its own record: finds a damaged survivor.
   Task<Status> RebuildCarefully(Reading& reading);
   Task<Status> ReadShard(SegmentLog::Range range, TargetId target);
   Task<Status> VerifyShard(StripeId stripe, ShardIndex shard, TargetId target,
                            MutableByteSpan into);
-  // Decodes the failed pieces out of survivors of `range` into reading.memory; false when too few.
-  bool Decode(Reading& reading, ShardRange range, const std::vector<Survivor>& survivors,
-              MutableByteSpan scratch);
-  bool PieceIsRight(const Reading& reading, size_t piece) const;
+  // Decodes the failed pieces into reading.rebuilt; false when the survivors are too few.
+  static bool Decode(Reading& reading, const Survivors& survivors, MutableByteSpan scratch);
+  static bool PieceIsRight(const Reading& reading, size_t piece);
+  static bool RebuiltAreRight(const Reading& reading);
+
+  // Reading together (joint_read.cc).
+  bool LacksData(const Manifest& manifest) const;
+  bool IsAtHand(const Manifest& manifest, uint8_t shard) const;
+  // Waits for what else is asked of the stripe. False: the block is not there, read it alone.
+  Task<bool> ReadJointly(KnownStripePtr stripe, const Reading& reading, MutableByteSpan into);
+  Task<void> RunJoint(std::shared_ptr<Joint> joint);
+  bool IsLess(const Joint& joint) const;
+  uint64_t BytesAlone(const Manifest& manifest, const BlockPlan& plan) const;
+  // Fills joint.buffer with joint.range of every data shard.
+  Task<bool> ReadRange(Joint& joint);
   void Count(const Status& outcome);
 
   Loop& loop_;
   Clock& clock_;
+  Workers& workers_;
   TargetSet& targets_;
   StoreStats& stats_;
   const ReaderLimits limits_;
@@ -110,6 +147,7 @@ class StripeReader {
   Semaphore reads_;
   BufferPool copies_;
   BufferPool rebuilds_;
+  std::map<StripeId, std::shared_ptr<Joint>> joints_;  // That more blocks may join.
   Gate stragglers_;
 };
 

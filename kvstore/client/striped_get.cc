@@ -31,21 +31,17 @@ Task<std::vector<BlockReadResult>> StripedStore::Get(NamespaceId space, std::vec
     co_return results;
   }
   const SpaceRecord record = *known;
-  uint64_t room = 0;
-  for (const BlockRead& read : reads) {
-    room += read.scatter.empty() ? read.into.size() : SizeOf(read.scatter);
-  }
-  const LoadEstimator::Ticket ticket = estimator_.Begin(room, parts_.clock.Now());
+  LoadEstimator::Ticket load = estimator_.Begin(parts_.clock.Now());
   std::vector<Task<BlockReadResult>> calls;
   size_t cursor = 0;  // Reads mostly come in chain order.
   for (const BlockRead& read : reads) {
     const std::optional<size_t> at = PositionOf(chain, read.id, cursor);
     if (!at) {
-      calls.push_back(GetOne({}, {.id = read.id}, deadline));
+      calls.push_back(GetOne({}, {.id = read.id}, deadline, load));
       continue;
     }
     cursor = *at;
-    calls.push_back(GetOne(RunOf(record, chain, cursor), read, deadline));
+    calls.push_back(GetOne(RunOf(record, chain, cursor), read, deadline, load));
   }
   uint64_t bytes = 0;
   for (Task<BlockReadResult>& call : calls) {
@@ -54,11 +50,12 @@ Task<std::vector<BlockReadResult>> StripedStore::Get(NamespaceId space, std::vec
     ++(results.back().status.ok() ? stats_.get_hits : stats_.get_misses);
   }
   stats_.bytes_got += bytes;
-  estimator_.End(ticket, bytes, parts_.clock.Now());
+  estimator_.End(load, bytes, parts_.clock.Now());
   co_return results;
 }
 
-Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant deadline) {
+Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant deadline,
+                                           LoadEstimator::Ticket& load) {
   BlockReadResult result;
   const std::vector<BlockId> wanted{read.id};
   if (read.scatter.size() > kScatterMax) {
@@ -71,19 +68,20 @@ Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant d
     co_return result;
   }
   auto run = co_await index_.Load(key, wanted);
-  if (run.ok()) result = co_await GetFrom(run.value(), key, read, deadline);
+  if (run.ok()) result = co_await GetFrom(run.value(), key, read, deadline, load);
   // One replica's word is enough for a hit. When its stripes fail, others may know better ones.
   if (run.ok() && (run.value()->complete || result.status.code() != Code::kUnavailable)) {
     co_return result;
   }
   if (run.ok()) run = co_await index_.LoadAll(key);
-  if (run.ok()) co_return co_await GetFrom(run.value(), key, read, deadline);
+  if (run.ok()) co_return co_await GetFrom(run.value(), key, read, deadline, load);
   result.status = run.status();
   co_return result;
 }
 
 Task<BlockReadResult> StripedStore::GetFrom(KnownRunPtr run, RunKey key, const BlockRead& read,
-                                            Instant deadline) {
+                                            Instant deadline,
+                                            LoadEstimator::Ticket& load) {
   BlockReadResult result;
   const IndexClient::Answer answer = index_.Find(*run, key.space, read.id);
   if (answer.place == nullptr) {
@@ -107,6 +105,13 @@ Task<BlockReadResult> StripedStore::GetFrom(KnownRunPtr run, RunKey key, const B
       co_return result;
     }
     index_.Touch(*place.stripe);
+    estimator_.Add(load, size, reader_.IsInMemory(place.stripe->manifest.stripe, place.block));
+    if (read.may_be_lent) result.lent = reader_.Lend(place.stripe->manifest.stripe, place.block);
+    if (result.lent != nullptr) {
+      result.size = size;
+      result.checksum = checksum;
+      co_return result;
+    }
     result.status = co_await reader_.Read(place.stripe, place.block, read.scatter, deadline);
     if (result.status.ok()) {
       result.size = size;

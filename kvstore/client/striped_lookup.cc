@@ -27,6 +27,7 @@ struct StripedStore::Found {
     uint32_t first = 0;  // The first block of the chain that was found in it.
   };
   std::vector<Part> parts;  // One for neighbours in the same stripe.
+  std::vector<bool> in_memory;  // Of each block.
   std::vector<KnownStripePtr> Stripes() const {
     std::vector<KnownStripePtr> stripes;
     for (const Part& part : parts) stripes.push_back(part.stripe);
@@ -82,9 +83,9 @@ Task<Result<ChainHit>> StripedStore::Lookup(NamespaceId space, std::vector<Block
   CutGone(found);
   stats_.lookup_hits += hit.blocks;
   if (hit.miss != MissReason::kNone) ++stats_.misses[static_cast<size_t>(hit.miss)];
-  uint64_t bytes = 0;
-  for (const uint32_t size : hit.sizes) bytes += size;
-  hit.load_estimate = estimator_.Estimate(bytes);
+  LoadSize load;
+  for (size_t i = 0; i < hit.sizes.size(); ++i) load.Add(hit.sizes[i], found.in_memory[i]);
+  hit.load_estimate = estimator_.Estimate(load);
   if (lease.duration.value > 0) {
     hit.lease = Lease(found.Stripes(), lease);
     hit.lease_for = leases_.Left(hit.lease, parts_.clock.Now());
@@ -106,7 +107,9 @@ void StripedStore::AddRun(const KnownRun& run, const SpaceRecord& space,
       found.parts.push_back({stripe, hit.blocks});
     }
     ++hit.blocks;
-    hit.sizes.push_back(stripe->manifest.blocks[answer.place->block].size);
+    const uint32_t block = answer.place->block;
+    hit.sizes.push_back(stripe->manifest.blocks[block].size);
+    found.in_memory.push_back(reader_.IsInMemory(stripe->manifest.stripe, block));
   }
 }
 
@@ -118,6 +121,7 @@ void StripedStore::CutGone(Found& found) const {
   found.hit.miss = index_.WhyNot(*gone->stripe);
   found.hit.blocks = gone->first;
   found.hit.sizes.resize(gone->first);
+  found.in_memory.resize(gone->first);
   found.parts.erase(gone, found.parts.end());
 }
 
@@ -151,7 +155,7 @@ Task<Result<EachHit>> StripedStore::LookupEach(NamespaceId space, std::vector<Bl
   EachHit hit;
   ++stats_.lookups;
   stats_.lookup_blocks += chain.size() - std::min<size_t>(first, chain.size());
-  std::vector<KnownStripePtr> places;  // Of each block; null for a miss.
+  std::vector<KnownRun::Place> places;  // Of each block; without a stripe for a miss.
   std::deque<RunLoad> loads;
   size_t next = first;
   while (next < chain.size() || !loads.empty()) {
@@ -168,14 +172,14 @@ Task<Result<EachHit>> StripedStore::LookupEach(NamespaceId space, std::vector<Bl
     const auto run = co_await task;
     for (const BlockId& id : load.wanted) {
       EachHit::Block& block = hit.blocks.emplace_back();
-      KnownStripePtr& place = places.emplace_back();
+      KnownRun::Place& place = places.emplace_back();
       block.miss = MissReason::kUnavailable;
       if (!run.ok()) continue;
       const IndexClient::Answer answer = index_.Find(*run.value(), space, id);
       block.miss = answer.place == nullptr ? answer.reason : MissReason::kNone;
       if (answer.place == nullptr) continue;
-      place = answer.place->stripe;
-      block.size = place->manifest.blocks[answer.place->block].size;
+      place = *answer.place;
+      block.size = place.stripe->manifest.blocks[place.block].size;
     }
   }
   if (FindSpace(space) == nullptr) co_return registry_.WhyNot(space);
@@ -183,26 +187,27 @@ Task<Result<EachHit>> StripedStore::LookupEach(NamespaceId space, std::vector<Bl
   co_return std::move(hit);
 }
 
-void StripedStore::FinishEach(EachHit& hit, std::vector<KnownStripePtr>& places,
+void StripedStore::FinishEach(EachHit& hit, const std::vector<KnownRun::Place>& places,
                               const LeaseOrder& order) {
-  uint64_t bytes = 0;
+  LoadSize load;
   std::vector<KnownStripePtr> stripes;
   for (size_t i = 0; i < places.size(); ++i) {
     EachHit::Block& block = hit.blocks[i];
     // It may have gone while the lookup still waited for other runs.
-    if (places[i] != nullptr) block.miss = index_.WhyNot(*places[i]);
+    const KnownStripePtr& stripe = places[i].stripe;
+    if (stripe != nullptr) block.miss = index_.WhyNot(*stripe);
     if (block.miss != MissReason::kNone) {
       block.size = 0;
       ++stats_.misses[static_cast<size_t>(block.miss)];
       continue;
     }
     ++stats_.lookup_hits;
-    bytes += block.size;
-    if (!stripes.empty() && stripes.back() == places[i]) continue;
-    index_.Touch(*places[i]);
-    stripes.push_back(places[i]);
+    load.Add(block.size, reader_.IsInMemory(stripe->manifest.stripe, places[i].block));
+    if (!stripes.empty() && stripes.back() == stripe) continue;
+    index_.Touch(*stripe);
+    stripes.push_back(stripe);
   }
-  hit.load_estimate = estimator_.Estimate(bytes);
+  hit.load_estimate = estimator_.Estimate(load);
   if (order.duration.value == 0) return;
   hit.lease = Lease(stripes, order);
   hit.lease_for = leases_.Left(hit.lease, parts_.clock.Now());

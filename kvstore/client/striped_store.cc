@@ -38,7 +38,12 @@ StripedStore::StripedStore(StripedStoreParts parts, StripedStoreOptions options)
                .stats = stats_},
               options.write_buffer_bytes, options.shard_size_max),
       admission_(options.admission, options.capacity_bytes, parts.clock.Now()),
-      reader_(parts.loop, parts.clock, parts.targets, stats_, options.reader, options.cache) {
+      reader_({.loop = parts.loop,
+               .clock = parts.clock,
+               .workers = parts.workers,
+               .targets = parts.targets,
+               .stats = stats_},
+              options.reader, options.cache) {
   index_.set_on_removed([this](StripeId stripe) { reader_.Forget(stripe); });
 }
 

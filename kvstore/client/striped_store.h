@@ -112,11 +112,13 @@ class StripedStore final : public BlockStore, public SessionHost {
               Found& found);
   // Cuts off what went while the lookup still waited for other runs.
   void CutGone(Found& found) const;
-  void FinishEach(EachHit& hit, std::vector<KnownStripePtr>& places, const LeaseOrder& order);
+  void FinishEach(EachHit& hit, const std::vector<KnownRun::Place>& places,
+                  const LeaseOrder& order);
   LeaseId Lease(const std::vector<KnownStripePtr>& stripes, const LeaseOrder& order);
-  Task<BlockReadResult> GetOne(RunKey run, BlockRead read, Instant deadline);
+  Task<BlockReadResult> GetOne(RunKey run, BlockRead read, Instant deadline,
+                               LoadEstimator::Ticket& load);
   Task<BlockReadResult> GetFrom(KnownRunPtr run, RunKey key, const BlockRead& read,
-                                Instant deadline);
+                                Instant deadline, LoadEstimator::Ticket& load);
   Task<Status> DropDamaged(KnownStripePtr stripe);
   Status CheckPut(const ChainPut& put, const SpaceRecord* space) const;
   Task<void> Classify(PutState& state, size_t begin, size_t end);

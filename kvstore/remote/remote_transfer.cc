@@ -36,6 +36,7 @@ uint64_t SizeOf(const Spans& spans) {
 
 template <typename Spans>
 uint64_t ChecksumOf(const Spans& spans, uint64_t size) {
+  if (spans.size() == 1) return Checksum(ByteSpan(spans[0]).first(size));
   ChecksumStream stream;
   for (const auto& span : spans) {
     const uint64_t step = std::min<uint64_t>(size, span.size());

@@ -192,7 +192,7 @@ Task<void> RequestHandler::GetAsPayload(Connection& connection, Request request,
   uint64_t at = 0;
   for (const wire::GetRequest::Read& read : get.reads) {
     const uint64_t size = AlignUp(read.capacity, kSectorSize);
-    reads.push_back({.id = read.id, .into = buffer.span().subspan(at, size)});
+    reads.push_back({.id = read.id, .into = buffer.span().subspan(at, size), .may_be_lent = true});
     at += size;
   }
   const std::vector<BlockRead> kept = reads;
@@ -206,11 +206,18 @@ Task<void> RequestHandler::GetAsPayload(Connection& connection, Request request,
       result.status = Status(Code::kInvalid,
                              std::to_string(result.size).append(" bytes are needed"));
     }
-    if (!result.status.ok()) result.size = 0;
+    if (!result.status.ok()) {
+      result.size = 0;
+      result.lent = nullptr;
+    }
     answer.blocks.push_back({.status = result.status,
                              .size = result.size,
                              .checksum = result.checksum});
-    if (result.size > 0) payload.push_back(kept[i].into.first(result.size));
+    if (result.lent != nullptr) {
+      payload.insert(payload.end(), result.lent->begin(), result.lent->end());
+    } else if (result.size > 0) {
+      payload.push_back(kept[i].into.first(result.size));
+    }
     stats_.inline_bytes_read += result.size;
   }
   Body body = wire::EncodeAnswer(Result<wire::GetAnswer>(std::move(answer)));

@@ -1,8 +1,9 @@
 // Measures the store through its client against the device under it, in interleaved rounds.
 //
-//   store_bench [--quick] [--dir FOLDER] [--json FILE]
+//   store_bench [--quick] [--dir FOLDER] [--json FILE] [--only NAME]
 // The device is a plain loop of O_DIRECT io_uring reads or writes: the same sizes, the same depth,
-// a file of the same total size on the same file system, written and read as often before.
+// a file on the same file system. The files of both have been written before: the first write to a
+// part of a file that is only allocated costs the file system half of the device's rate.
 #include <fcntl.h>
 #include <liburing.h>
 #include <sys/resource.h>
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "kvstore/base/random.h"
+#include "kvstore/node/embedded/data_dir.h"
 #include "kvstore/node/embedded/embedded_node.h"
 #include "tests/bench/bench_options.h"
 
@@ -203,22 +205,22 @@ class Blocks {
     return Since(begin);
   }
 
-  // Each block by a Get of its own, in random order, verified by the client as always. The time of
-  // each goes to `micros`.
-  double Get(size_t depth, std::vector<double>* micros = nullptr) {
+  // `per_get` neighbours by each Get, in random order, verified by the client as always. The time
+  // of each goes to `micros`.
+  double Get(size_t depth, uint32_t per_get = 1, std::vector<double>* micros = nullptr) {
     std::vector<Bytes> buffers;
     std::vector<size_t> free;
     for (size_t i = 0; i < depth; ++i) {
-      buffers.emplace_back(block_bytes_);
+      buffers.emplace_back(block_bytes_ * per_get);
       free.push_back(i);
     }
-    std::vector<size_t> order(chain_.size());
+    std::vector<size_t> order(chain_.size() / per_get);
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.Below(i)]);
     std::mutex mutex;
     const auto begin = std::chrono::steady_clock::now();
     KeepInFlight(order.size(), depth, [&](size_t i, std::function<void()> done) {
-      const size_t block = order[i];
+      const size_t first = order[i] * per_get;
       size_t slot = 0;
       {
         const std::lock_guard lock(mutex);
@@ -227,10 +229,16 @@ class Blocks {
       }
       const kv::Instant asked = kv::Poller::Now();
       const kv::Instant deadline = asked + kv::Seconds(60);
-      client_->Get(space_, Group(block / per_put_), {{chain_[block], buffers[slot].span()}},
-                  deadline,
+      std::vector<kv::BlockRead> reads;
+      for (uint32_t b = 0; b < per_get; ++b) {
+        const kv::MutableByteSpan into = buffers[slot].span();
+        reads.push_back({chain_[first + b], into.subspan(b * block_bytes_, block_bytes_)});
+      }
+      client_->Get(space_, Group(first / per_put_), std::move(reads), deadline,
                   [&, slot, asked, done](const std::vector<kv::BlockReadResult>& results) {
-                    Must(results[0].status.ok(), "get: " + results[0].status.ToString());
+                    for (const kv::BlockReadResult& result : results) {
+                      Must(result.status.ok(), "get: " + result.status.ToString());
+                    }
                     {
                       const std::lock_guard lock(mutex);
                       free.push_back(slot);
@@ -293,15 +301,33 @@ Figure MeasureGet(kv::EmbeddedNode& node, Device& device, const Options& options
 kv::EmbeddedOptions StoreOptions(const Options& options, const std::string& folder) {
   kv::EmbeddedOptions store;
   store.data_dir = folder;
-  store.target_bytes = options.quick ? 512 * kMiB : kGiB;
+  store.target_bytes = options.quick ? 256 * kMiB : kGiB;
   store.node.store.cache.bytes_max = 0;  // Cold is cold.
   store.node.repair.automatic = false;   // What is lost stays lost.
   return store;
 }
 
+// Targets that have been written from end to end, as those of a store that has run for a while.
+void WriteTargets(const kv::EmbeddedOptions& store) {
+  const Bytes zeroes(4 * kMiB);
+  for (uint32_t i = 0; i < store.targets; ++i) {
+    const std::string folder = store.data_dir + "/" + kv::DataDir::TargetLabel(i);
+    std::filesystem::create_directories(folder);
+    const std::string path = folder + "/segments";
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_DIRECT, 0600);
+    Must(fd >= 0, path + ": cannot be opened for direct I/O");
+    for (uint64_t at = 0; at < store.target_bytes; at += zeroes.size()) {
+      const ssize_t put = pwrite(fd, zeroes.data(), zeroes.size(), static_cast<off_t>(at));
+      Must(put == static_cast<ssize_t>(zeroes.size()), path + ": cannot be written");
+    }
+    close(fd);
+  }
+}
+
 // The same blocks with all targets there, and with two of them replaced by empty ones.
 Figure MeasureDegraded(const Options& options, const std::string& folder, const std::string& name,
-                       uint64_t block_bytes, uint32_t per_put, size_t depth) {
+                       uint64_t block_bytes, uint32_t per_put, uint32_t per_get) {
+  const size_t depth = per_get == 1 ? 16 : 4;
   const std::string data = folder + "/degraded";
   const kv::EmbeddedOptions store = StoreOptions(options, data);
   const int rounds = options.quick ? 4 : 8;
@@ -314,7 +340,7 @@ Figure MeasureDegraded(const Options& options, const std::string& folder, const 
     std::vector<double> rates;
     for (int round = 0; round < rounds; ++round) {
       std::vector<double> took;
-      rates.push_back(blocks.megabytes() / blocks.Get(depth, &took));
+      rates.push_back(blocks.megabytes() / blocks.Get(depth, per_get, &took));
       if (round > 0) micros.insert(micros.end(), took.begin(), took.end());
     }
     rates.erase(rates.begin());
@@ -384,22 +410,28 @@ Figure MeasurePut(kv::EmbeddedNode& node, Device& device, const Options& options
   offsets.resize(std::min<size_t>(offsets.size(), total / block_bytes));
   std::vector<double> store;
   std::vector<double> bare;
+  std::vector<double> cpu;
   for (int round = 0; round < (options.quick ? 4 : 8); ++round) {
     blocks.Renew();
     const double device_seconds = device.Run(true, block_bytes, offsets);
+    const double cpu_before = CpuSeconds();
     const double store_seconds = blocks.Put(8);
     if (round == 0) continue;
+    cpu.push_back((CpuSeconds() - cpu_before) * 1e3 / blocks.megabytes());
     bare.push_back(blocks.megabytes() / device_seconds);
     store.push_back(blocks.megabytes() / store_seconds);
   }
-  return {.name = "store.put.4MiB", .value = Median(store), .baseline = Median(bare)};
+  return {.name = "store.put.4MiB",
+          .value = Median(store),
+          .baseline = Median(bare),
+          .cpu_seconds_per_gb = Median(cpu)};
 }
 
 void Report(const std::vector<Figure>& figures, const std::string& path) {
   std::string json = "[";
   for (const Figure& figure : figures) {
     const double ratio = figure.value / figure.baseline;
-    std::printf("%-25s %8.0f MB/s, %s %8.0f MB/s, ratio %.2f", figure.name.c_str(), figure.value,
+    std::printf("%-32s %8.0f MB/s, %s %8.0f MB/s, ratio %.2f", figure.name.c_str(), figure.value,
                 figure.against, figure.baseline, ratio);
     if (figure.p99 > 0) {
       std::printf(", p99 %.0f us against %.0f", figure.p99, figure.p99_baseline);
@@ -420,28 +452,42 @@ void Report(const std::vector<Figure>& figures, const std::string& path) {
   if (!path.empty()) std::ofstream(path) << json << "]\n";
 }
 
+std::vector<Figure> MeasureWhole(const Options& options, const std::string& folder) {
+  const kv::EmbeddedOptions store = StoreOptions(options, folder + "/data");
+  WriteTargets(store);
+  kv::NullLog log;
+  auto started = kv::EmbeddedNode::Start(store, log);
+  Must(started.ok(), started.status().ToString());
+  kv::EmbeddedNode& node = *started.value();
+  Device device(folder + "/device", kGiB, 16);
+  device.Run(true, 4 * kMiB, device.Offsets(4 * kMiB));
+  std::vector<Figure> figures;
+  const auto get = [&](const std::string& name, uint64_t block_bytes, uint32_t per_put) {
+    if (!options.Wants(name)) return;
+    figures.push_back(MeasureGet(node, device, options, name, block_bytes, per_put, 16));
+  };
+  get("store.get.256KiB", 256 * kv::kKiB, 16);
+  get("store.get.4MiB", 4 * kMiB, 1);
+  if (options.Wants("store.put.4MiB")) figures.push_back(MeasurePut(node, device, options));
+  const kv::Status stopped = node.Stop();
+  Must(stopped.ok(), stopped.ToString());
+  std::filesystem::remove_all(store.data_dir);
+  return figures;
+}
+
 int Main(const Options& options) {
   const std::string folder = options.folder + "/store-bench." + std::to_string(getpid());
   std::filesystem::create_directories(folder);
-  std::vector<Figure> figures;
-  {
-    kv::NullLog log;
-    auto node = kv::EmbeddedNode::Start(StoreOptions(options, folder + "/data"), log);
-    Must(node.ok(), node.status().ToString());
-    Device device(folder + "/device", kGiB, 16);
-    device.Run(true, 4 * kMiB, device.Offsets(4 * kMiB));
-    kv::EmbeddedNode& store_node = *node.value();
-    figures.push_back(
-        MeasureGet(store_node, device, options, "store.get.256KiB", 256 * kv::kKiB, 16, 16));
-    figures.push_back(MeasureGet(store_node, device, options, "store.get.4MiB", 4 * kMiB, 1, 16));
-    figures.push_back(MeasurePut(store_node, device, options));
-    const kv::Status stopped = node.value()->Stop();
-    Must(stopped.ok(), stopped.ToString());
-  }
-  figures.push_back(MeasureDegraded(options, folder, "store.get_degraded.256KiB", 256 * kv::kKiB,
-                                    16, 16));
-  figures.push_back(MeasureDegraded(options, folder, "store.get_degraded.4MiB", 4 * kMiB, 1, 16));
-  figures.push_back(MeasureHot(options, folder));
+  std::vector<Figure> figures = MeasureWhole(options, folder);
+  const auto degraded = [&](const std::string& name, uint64_t block_bytes, uint32_t per_put,
+                            uint32_t per_get) {
+    if (!options.Wants(name)) return;
+    figures.push_back(MeasureDegraded(options, folder, name, block_bytes, per_put, per_get));
+  };
+  degraded("store.get_degraded.256KiB", 256 * kv::kKiB, 16, 1);
+  degraded("store.get_degraded.256KiB_by_16", 256 * kv::kKiB, 16, 16);
+  degraded("store.get_degraded.4MiB", 4 * kMiB, 1, 1);
+  if (options.Wants("store.get_hot.4MiB")) figures.push_back(MeasureHot(options, folder));
   std::filesystem::remove_all(folder);
   Report(figures, options.json);
   return 0;

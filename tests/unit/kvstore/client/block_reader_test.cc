@@ -228,5 +228,51 @@ TEST(Scatter, FillsPiecesOfAnySizeInOrder) {
   EXPECT_NE(ChecksumOf(parts, 39'999), Checksum(chain.bytes[0].span()));
 }
 
+TEST(BlockReader, ReadsAStripeThatLacksShardsOnceForAllItsBlocks) {
+  Store store;
+  const Chain chain = store.MakeChain(std::vector<uint32_t>(8, 256 * kKiB));
+  EXPECT_THAT(store.Put(chain), Each(IsOk()));
+  uint64_t before = 0;
+  for (size_t i = 0; i < 12; ++i) {
+    if (i < 2) store.target(i).shards.clear();
+    before += store.target(i).bytes_read;
+  }
+  std::vector<Bytes> memory;
+  std::vector<BlockRead> reads;
+  for (size_t i = 0; i < 8; ++i) {
+    memory.emplace_back(256 * kKiB);
+    reads.push_back({.id = chain.ids[i], .into = memory.back().span()});
+  }
+  const auto results = store.Await(store.store().Get(store.space, chain.ids, reads, kNever));
+  uint64_t read = 0;
+  for (size_t i = 0; i < 12; ++i) read += store.target(i).bytes_read;
+  for (size_t i = 0; i < 8; ++i) {
+    ASSERT_THAT(results[i].status, IsOk());
+    const ByteSpan wanted = chain.bytes[i].span();
+    EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), memory[i].data())) << i;
+  }
+  EXPECT_LT(read - before, 11 * 256 * kKiB) << "2.5 times as much, block by block";
+}
+
+TEST(BlockReader, LendsWhatItHasInMemoryToWhoTakesIt) {
+  Store store(12, 16 * kMiB);
+  const Chain chain = store.MakeChain({100'000});
+  EXPECT_THAT(store.Put(chain), Each(IsOk()));
+  for (int sight = 0; sight < 2; ++sight) EXPECT_THAT(store.Get(chain, 0), IsOk());
+  Bytes memory(AlignUp(100'000, kSectorSize));
+  const std::vector<BlockRead> reads{
+      {.id = chain.ids[0], .into = memory.span(), .may_be_lent = true}};
+  const auto results = store.Await(store.store().Get(store.space, chain.ids, reads, kNever));
+  ASSERT_THAT(results[0].status, IsOk());
+  ASSERT_NE(results[0].lent, nullptr);
+  uint64_t at = 0;
+  for (const ByteSpan part : *results[0].lent) {
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), chain.bytes[0].data() + at));
+    at += part.size();
+  }
+  EXPECT_EQ(at, 100'000u);
+  EXPECT_EQ(results[0].checksum, Checksum(chain.bytes[0].span()));
+}
+
 }  // namespace
 }  // namespace cairn::kv

@@ -50,14 +50,16 @@ class Clients {
           loads_.begin(), loads_.end(), [](const Load& a, const Load& b) { return a.at < b.at; });
       now_ = std::max(now_, next->at);
       if (next->begun) {
-        estimator.End(next->ticket, next->ticket.bytes, now_);
+        estimator.End(next->ticket, next->ticket.size.cold, now_);
         const auto took = static_cast<double>((now_ - next->ticket.began).value);
         const double ratio = took / static_cast<double>(next->estimate.value);
         right += ratio > 0.5 && ratio < 2.0 ? 1 : 0;
       }
       const uint64_t bytes = sizes_[random_.Below(sizes_.size())];
-      next->estimate = estimator.Estimate(bytes);
-      next->ticket = estimator.Begin(bytes, now_);
+      const LoadSize size{.cold = bytes};
+      next->estimate = estimator.Estimate(size);
+      next->ticket = estimator.Begin(now_);
+      estimator.Add(next->ticket, bytes, false);
       next->at = device.Serve(bytes, now_, random_);
       next->begun = true;
     }
@@ -119,13 +121,65 @@ TEST(LoadEstimator, IsNotFixedToItsFirstGuess) {
 
 TEST(LoadEstimator, LearnsNothingFromFailuresAndForgetsThem) {
   LoadEstimator estimator;
-  const Nanos before = estimator.Estimate(1 * kMiB);
-  const LoadEstimator::Ticket ticket = estimator.Begin(1 * kMiB, {0});
-  EXPECT_GT(estimator.Estimate(1 * kMiB), before) << "what is in flight comes first";
+  const LoadSize size{.cold = 1 * kMiB};
+  const Nanos before = estimator.Estimate(size);
+  LoadEstimator::Ticket ticket = estimator.Begin({0});
+  estimator.Add(ticket, 1 * kMiB, false);
+  EXPECT_GT(estimator.Estimate(size), before) << "what is in flight comes first";
   estimator.End(ticket, 0, {1'000'000'000});
-  EXPECT_EQ(estimator.Estimate(1 * kMiB), before);
+  EXPECT_EQ(estimator.Estimate(size), before);
   EXPECT_EQ(estimator.bytes_in_flight(), 0u);
-  EXPECT_EQ(estimator.Estimate(0).value, 0);
+  EXPECT_EQ(estimator.Estimate({}).value, 0);
+}
+
+TEST(LoadEstimator, TellsWhatIsInMemoryFromWhatIsNot) {
+  LoadEstimator estimator;
+  Instant now;
+  for (int i = 0; i < 200; ++i) {
+    const bool in_memory = i % 2 == 0;
+    LoadEstimator::Ticket ticket = estimator.Begin(now);
+    estimator.Add(ticket, 4 * kMiB, in_memory);
+    now = now + (in_memory ? Micros(500) : Micros(8000));
+    estimator.End(ticket, 4 * kMiB, now);
+  }
+  EXPECT_NEAR(static_cast<double>(estimator.Estimate({.cold = 4 * kMiB}).value), 8e6, 1e6);
+  EXPECT_NEAR(static_cast<double>(estimator.Estimate({.hot = 4 * kMiB}).value), 5e5, 1e5);
+}
+
+// Loads of which each gets its share of the rate at once: a small one does not wait for all others.
+TEST(LoadEstimator, IsRightWhereLoadsShareTheDevice) {
+  LoadEstimator estimator;
+  Random random(3);
+  struct Load {
+    LoadEstimator::Ticket ticket;
+    Nanos estimate;
+    double left = 0;
+  };
+  std::vector<Load> loads(16);
+  const auto begin = [&](Load& load, Instant now) {
+    const uint64_t bytes = (1 + random.Below(64)) * 256 * kKiB;
+    load.estimate = estimator.Estimate({.cold = bytes});
+    load.ticket = estimator.Begin(now);
+    estimator.Add(load.ticket, bytes, false);
+    load.left = static_cast<double>(bytes);
+  };
+  Instant now;
+  for (Load& load : loads) begin(load, now);
+  int right = 0;
+  for (int i = 0; i < 1500; ++i) {
+    Load& next = *std::min_element(loads.begin(), loads.end(), [](const Load& a, const Load& b) {
+      return a.left < b.left;
+    });
+    const double step = next.left;
+    now = now + Nanos{static_cast<int64_t>(step * static_cast<double>(loads.size()))};
+    for (Load& load : loads) load.left -= step;
+    estimator.End(next.ticket, next.ticket.size.cold, now);
+    const double ratio = static_cast<double>((now - next.ticket.began).value) /
+                         static_cast<double>(next.estimate.value);
+    if (i >= 500) right += ratio > 0.5 && ratio < 2.0 ? 1 : 0;
+    begin(next, now);
+  }
+  EXPECT_GT(right, 900);
 }
 
 }  // namespace
