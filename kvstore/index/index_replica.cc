@@ -144,7 +144,7 @@ Task<Result<std::vector<StripeId>>> IndexReplica::ListRemovals() {
   const auto load = [&](const MetadataStore::Entry& entry) {
     if (const auto stripe = StripeOfKey(entry.key)) stripes.push_back(*stripe);
   };
-  KV_CO_RETURN_IF_ERROR(co_await ScanAll(metadata_, std::string(kRemovalPrefix), load));
+  KV_CO_RETURN_IF_ERROR(co_await ScanAll(workers_, metadata_, std::string(kRemovalPrefix), load));
   co_return std::move(stripes);
 }
 
