@@ -99,6 +99,7 @@ void Coordinator::Depose() {
   maps_.reset();
   membership_.reset();
   map_ = nullptr;
+  at_rest_ = false;
 }
 
 Task<Status> Coordinator::Campaign() {
@@ -181,15 +182,7 @@ Task<Status> Coordinator::Step() {
   if (map_ == nullptr) KV_CO_RETURN_IF_ERROR(co_await LoadMap());
   auto snapshot = co_await store_.Range(keys_.Members(), CallDeadline());
   if (!snapshot.ok()) co_return snapshot.status();
-  const Members members = Read(snapshot.value(), keys_, clock_.Now());
-  MapContent next = map_->content();
-  ++next.epoch;
-  const MembershipNews news = membership_->Step(members.seen, next);
-  TellNews(news);
-  ForgetVacated(next, members.vacated);
-  MarkFilled(next, members.filled);
-  PlanSets(next, options_.sets);
-  PlanGroups(next, options_.groups);
+  MapContent next = PlanNext(snapshot.value());
   ++stats_.steps;
   const uint64_t epoch = std::exchange(next.epoch, map_->epoch());
   const bool changed = !(next == map_->content());
@@ -203,6 +196,25 @@ Task<Status> Coordinator::Step() {
     ++stats_.maps_published;
   }
   co_return co_await PublishUsage();
+}
+
+// Places are planned only when something is other than it was when they came to rest: in a large
+// cluster that costs most of a second.
+MapContent Coordinator::PlanNext(const Snapshot& snapshot) {
+  const Members members = Read(snapshot, keys_, clock_.Now());
+  MapContent next = map_->content();
+  ++next.epoch;
+  TellNews(membership_->Step(members.seen, next));
+  ForgetVacated(next, members.vacated);
+  MarkFilled(next, members.filled);
+  const MapContent& now = map_->content();
+  const bool same =
+      next.nodes == now.nodes && next.targets == now.targets && next.groups == now.groups;
+  if (same && at_rest_) return next;
+  PlanSets(next, options_.sets);
+  PlanGroups(next, options_.groups);
+  at_rest_ = same && next.sets == now.sets && next.groups == now.groups;
+  return next;
 }
 
 Task<Status> Coordinator::PublishUsage() {

@@ -62,6 +62,7 @@ class Coordinator {
   Task<Status> Step();
   Task<Status> RefreshLease();
   Task<Status> LoadMap();
+  MapContent PlanNext(const Snapshot& snapshot);
   Task<Status> PublishUsage();
   void TellNews(const MembershipNews& news);
   void Depose();
@@ -81,6 +82,7 @@ class Coordinator {
   std::optional<MapStore> maps_;            // While it leads, as the next three.
   std::optional<Membership> membership_;
   std::shared_ptr<const ClusterMap> map_;   // As in the store; null: to be loaded.
+  bool at_rest_ = false;                    // The planners left it as it is, last time.
   Instant usage_at_;
   CoordinatorStats stats_;
   std::string last_news_;

@@ -47,16 +47,20 @@ class SetPlanner {
       capacity += table_.at(i).capacity >> 20;
       ++count;
     }
+    std::set<uint64_t> domains;
     for (uint32_t i = 0; i < table_.size(); ++i) {
       if (!table_.at(i).writable()) continue;
       const uint64_t share = (table_.at(i).capacity >> 20) * count * sets_per_target;
       const uint64_t rounded = capacity == 0 ? 1 : (share + capacity / 2) / capacity;
       wanted_[i] = std::clamp<uint64_t>(rounded, 1, kSetsOfLargestTarget * sets_per_target);
-      finder_.Offer(i, 0);
+      domains.insert(table_.domain(i));
     }
-    width_ = std::min(content_.shape.set_width(), finder_.domain_count());
+    width_ = std::min(content_.shape.set_width(), static_cast<uint32_t>(domains.size()));
     for (const StripeSet& set : content_.sets) {
       if (!IsNarrow(set)) Count(set, 1);
+    }
+    for (uint32_t i = 0; i < table_.size(); ++i) {
+      if (wanted_[i] > 0) finder_.Offer(i, memberships_[i] * kLoadUnit / wanted_[i]);
     }
   }
 

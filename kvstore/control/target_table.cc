@@ -55,7 +55,6 @@ void PlaceFinder::Offer(uint32_t target, uint64_t load) {
   if (offers(target)) order_.erase(RankOf(target));
   load_[target] = load;
   order_.insert(RankOf(target));
-  domains_.insert(table_.domain(target));
   racks_.insert(table_.rack(target));
 }
 

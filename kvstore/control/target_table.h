@@ -45,9 +45,6 @@ class PlaceFinder {
   void Offer(uint32_t target, uint64_t load);
   bool offers(uint32_t target) const { return load_[target] != kNotOffered; }
   uint64_t load(uint32_t target) const { return load_[target]; }
-  // How many domains the offered targets have.
-  uint32_t domain_count() const { return static_cast<uint32_t>(domains_.size()); }
-
   // The least loaded target in no domain of `others`, if possible in a rack that has room;
   // kNowhere when there is none. Equal loads are in an order that looks random, and another one
   // for each load: so the same targets do not always come together.
@@ -71,7 +68,6 @@ class PlaceFinder {
   const uint32_t width_;
   std::vector<uint64_t> load_ = std::vector<uint64_t>(table_.size(), kNotOffered);
   std::set<Rank> order_;
-  std::set<uint64_t> domains_;
   std::set<uint32_t> racks_;
 };
 
