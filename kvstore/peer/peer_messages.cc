@@ -21,43 +21,48 @@ bool IsKnown(Verb verb) {
   return (number >= 1 && number <= 5) || (number >= 16 && number <= 26) || number == 32;
 }
 
-// --- Types of the store that only nodes tell each other ---
+// --- Types of the store that only nodes tell each other: a field more must be named here too ---
 
 template <typename Io>
 void NameFields(Io& io, For<Io, StripeName>& name) {
-  io.Id(name.space);
-  io.Id(name.run);
-  io.Id(name.stripe);
+  auto& [space, run, stripe] = name;
+  io.Id(space);
+  io.Id(run);
+  io.Id(stripe);
 }
 
 template <typename Io>
 void UseFields(Io& io, For<Io, StripeUse>& use) {
-  io.Int(use.expires_at.value);
-  io.Int(use.last_access);
-  io.Int(use.keep_until);
+  auto& [expires_at, last_access, keep_until] = use;
+  io.Int(expires_at.value);
+  io.Int(last_access);
+  io.Int(keep_until);
 }
 
 template <typename Io>
 void StateFields(Io& io, For<Io, StripeState>& state) {
-  io.Id(state.space);
-  io.Int(state.expires_at.value);
-  io.Int(state.last_access);
-  io.Int(state.keep_until);
-  io.Int(state.position);
-  io.Int(state.ttl_seconds);
-  io.Int(state.payload_bytes);
-  io.Enum(state.kind, RetentionKind::kRefreshed);
-  io.Bool(state.hit);
+  auto& [space, expires_at, last_access, keep_until, position, ttl_seconds, payload_bytes, kind,
+         hit] = state;
+  io.Id(space);
+  io.Int(expires_at.value);
+  io.Int(last_access);
+  io.Int(keep_until);
+  io.Int(position);
+  io.Int(ttl_seconds);
+  io.Int(payload_bytes);
+  io.Enum(kind, RetentionKind::kRefreshed);
+  io.Bool(hit);
 }
 
 template <typename Io>
 void IndexedFields(Io& io, For<Io, IndexedStripe>& stripe) {
-  wire::Fields(io, stripe.manifest);
-  io.Int(stripe.expires_at.value);
-  io.Int(stripe.position);
-  io.Int(stripe.keep_until);
-  io.Int(stripe.last_access);
-  io.Bool(stripe.hit);
+  auto& [manifest, expires_at, position, keep_until, last_access, hit] = stripe;
+  wire::Fields(io, manifest);
+  io.Int(expires_at.value);
+  io.Int(position);
+  io.Int(keep_until);
+  io.Int(last_access);
+  io.Bool(hit);
 }
 
 template <typename Io>
