@@ -5,6 +5,17 @@
 
 namespace cairn::kv {
 
+std::optional<StripeUse> KnownStripe::NoteHit(UnixMillis now) {
+  const auto seconds = static_cast<uint32_t>(now.value / 1000);
+  if (touched_seconds == seconds) return std::nullopt;
+  touched_seconds = seconds;
+  if (manifest.retention.kind == RetentionKind::kRefreshed) {
+    const UnixMillis refreshed{now.value + int64_t{manifest.retention.ttl_seconds} * 1000};
+    expires_at = std::max(expires_at, refreshed);
+  }
+  return StripeUse{.expires_at = expires_at, .last_access = seconds, .keep_until = 0};
+}
+
 void KnownRun::Add(IndexedStripe stripe) {
   const auto is_same = [&](const KnownStripePtr& known) {
     return known->manifest.stripe == stripe.manifest.stripe;

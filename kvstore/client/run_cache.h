@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,6 +28,10 @@ struct KnownStripe {
   uint32_t position = 0;
   uint32_t touched_seconds = 0;  // When its replicas were last told of a hit.
   bool gone = false;
+
+  // A hit: moves the expiry, by class, and says what its replicas should be told. Nothing when they
+  // were told within this second.
+  std::optional<StripeUse> NoteHit(UnixMillis now);
 };
 using KnownStripePtr = std::shared_ptr<KnownStripe>;
 
@@ -53,6 +58,7 @@ class KnownRun {
   bool complete = false;
   // And every target there is has answered.
   bool answered_by_all = false;
+  Instant loaded_at = {};  // For who believes it for a while only.
 
  private:
   std::vector<KnownStripePtr> stripes_;

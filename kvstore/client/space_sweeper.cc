@@ -24,14 +24,13 @@ SpaceSweeper::SpaceSweeper(Parts parts)
     : parts_(parts), given_back_(std::make_shared<Event>(parts.loop)) {}
 
 Task<Status> SpaceSweeper::CountAll() {
-  const std::vector<TargetPort*>& ports = parts_.targets.ports();
-  for (size_t place = 0; place < ports.size(); ++place) {
+  for (size_t place = 0; PortAt(place) != nullptr; ++place) {
     std::optional<StripeId> after;
     while (true) {
-      const auto page = co_await ports[place]->ListFiled(after, kPage);
+      const auto page = co_await PortAt(place)->ListFiled(after, kPage);
       KV_CO_RETURN_IF_ERROR(page.status());
       for (const TargetPort::Filed& filed : page.value()) {
-        if (!IsRepeated(place, filed.stripe)) parts_.index.CountIn(filed.stripe);
+        if (IsNew(place, filed.stripe)) parts_.index.CountIn(filed.stripe);
       }
       if (page.value().size() < kPage) break;
       after = page.value().back().stripe;
@@ -40,10 +39,16 @@ Task<Status> SpaceSweeper::CountAll() {
   co_return Status();
 }
 
-bool SpaceSweeper::IsRepeated(size_t place, StripeId stripe) const {
-  const auto begin = parts_.targets.ports().begin();
-  return std::any_of(begin, begin + static_cast<ptrdiff_t>(place),
-                     [&](const TargetPort* port) { return port->MayHaveFiled(stripe); });
+TargetPort* SpaceSweeper::PortAt(size_t place) const {
+  const std::span<TargetPort* const> ports = parts_.placement.NearTargets();
+  return place < ports.size() ? ports[place] : nullptr;
+}
+
+bool SpaceSweeper::IsNew(size_t place, StripeId stripe) const {
+  const std::span<TargetPort* const> before = parts_.placement.NearTargets().first(place);
+  return parts_.index.IsHome(stripe) &&
+         std::none_of(before.begin(), before.end(),
+                      [&](const TargetPort* port) { return port->MayHaveFiled(stripe); });
 }
 
 // --- Quotas ---
@@ -137,15 +142,14 @@ Task<void> SpaceSweeper::Collect(NamespaceId space, Eviction& eviction) {
       parts_.ledger.UsageOf(space, Seconds32(parts_.clock.UnixNow())).stripes;
   const size_t wanted = std::max<size_t>(kCandidatesMin, stripes / kCandidatesShare);
   std::vector<Candidate> chosen;
-  const std::vector<TargetPort*>& ports = parts_.targets.ports();
-  for (size_t place = 0; place < ports.size(); ++place) {
+  for (size_t place = 0; PortAt(place) != nullptr; ++place) {
     std::optional<StripeId> after;
     while (true) {
-      const auto page = co_await ports[place]->ListFiled(after, kPage);
+      const auto page = co_await PortAt(place)->ListFiled(after, kPage);
       if (!page.ok() || page.value().empty()) break;
       after = page.value().back().stripe;
       for (const TargetPort::Filed& filed : page.value()) {
-        if (filed.state.space != space || IsRepeated(place, filed.stripe)) continue;
+        if (filed.state.space != space || !IsNew(place, filed.stripe)) continue;
         if (parts_.index.IsHeld(filed.stripe)) continue;
         chosen.push_back({filed.stripe, filed.state.last_access, filed.state.position});
         std::push_heap(chosen.begin(), chosen.end(), is_colder);
@@ -167,15 +171,14 @@ Task<void> SpaceSweeper::Collect(NamespaceId space, Eviction& eviction) {
 Task<void> SpaceSweeper::SweepDeleted() {
   dirty_ = dirty_ && parts_.registry.any_deleted();
   if (!dirty_) co_return;
-  const std::vector<TargetPort*>& ports = parts_.targets.ports();
   if (place_ == 0 && !after_) {
     pass_found_ = false;
     pass_is_whole_ = true;
   }
   std::vector<StripeId> doomed;
   size_t visited = 0;
-  while (place_ < ports.size() && visited < kVisitsMax && doomed.size() < kRemovalsMax) {
-    const auto page = co_await ports[place_]->ListFiled(after_, kPage);
+  while (PortAt(place_) != nullptr && visited < kVisitsMax && doomed.size() < kRemovalsMax) {
+    const auto page = co_await PortAt(place_)->ListFiled(after_, kPage);
     if (!page.ok()) pass_is_whole_ = false;
     const bool is_last = !page.ok() || page.value().size() < kPage;
     bool stopped = false;
@@ -188,8 +191,9 @@ Task<void> SpaceSweeper::SweepDeleted() {
         after_ = filed.stripe;
         ++visited;
         if (!parts_.registry.IsDeleted(filed.state.space)) continue;
+        if (!parts_.index.IsHome(filed.stripe)) continue;
         pass_found_ = true;
-        if (!IsRepeated(place_, filed.stripe)) doomed.push_back(filed.stripe);
+        if (IsNew(place_, filed.stripe)) doomed.push_back(filed.stripe);
       }
     }
     if (stopped || !is_last) continue;
@@ -207,21 +211,17 @@ Task<void> SpaceSweeper::SweepDeleted() {
       parts_.stats.deleted_stripes += removed ? 1 : 0;
     }
   }
-  if (place_ < ports.size()) co_return;
+  if (PortAt(place_) != nullptr) co_return;
   place_ = 0;
   // Clean when a whole pass found nothing.
   dirty_ = pass_found_ || !pass_is_whole_;
 }
 
 Task<bool> SpaceSweeper::RemoveOne(StripeId stripe, MissReason reason) {
-  for (TargetPort* port : parts_.targets.ports()) {
-    if (!port->MayHaveFiled(stripe)) continue;
-    const auto name = co_await port->NameOf(stripe);
-    if (!name.ok()) continue;
-    const Status removed = co_await parts_.index.Remove(name.value(), reason);
-    co_return removed.code() != Code::kConflict;  // Of anything else nothing can be seen any more.
-  }
-  co_return false;
+  const auto name = co_await parts_.index.NameOf(stripe);
+  if (!name.ok()) co_return false;
+  const Status removed = co_await parts_.index.Remove(name.value(), reason);
+  co_return removed.code() != Code::kConflict;  // Of anything else nothing can be seen any more.
 }
 
 Task<void> SpaceSweeper::Pause() {

@@ -9,7 +9,7 @@
 
 #include "kvstore/async/event.h"
 #include "kvstore/base/log.h"
-#include "kvstore/client/index_client.h"
+#include "kvstore/client/home_index.h"
 #include "kvstore/client/space_ledger.h"
 #include "kvstore/client/space_registry.h"
 
@@ -23,8 +23,8 @@ class SpaceSweeper {
     Loop& loop;
     Clock& clock;
     Log& log;
-    TargetSet& targets;
-    IndexClient& index;
+    const Placement& placement;
+    HomeIndex& index;
     const SpaceRegistry& registry;
     SpaceLedger& ledger;
     StoreStats& stats;
@@ -73,8 +73,10 @@ class SpaceSweeper {
   Task<bool> EvictSome(Eviction& eviction, uint64_t bytes);
   Task<void> Collect(NamespaceId space, Eviction& eviction);
   Task<bool> RemoveOne(StripeId stripe, MissReason reason);
-  // True when some target before `place` lists the stripe too: it was looked at there.
-  bool IsRepeated(size_t place, StripeId stripe) const;
+  // Null when there are no more.
+  TargetPort* PortAt(size_t place) const;
+  // False for one that was looked at on an earlier target, or whose home is elsewhere.
+  bool IsNew(size_t place, StripeId stripe) const;
   Task<void> Pause();
 
   Parts parts_;

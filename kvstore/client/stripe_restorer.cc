@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "erasure/codec.h"
-#include "kvstore/client/target_choice.h"
 
 namespace cairn::kv {
 
@@ -182,20 +181,16 @@ Task<void> StripeRestorer::GatherWhole(Work& work, MutableByteSpan memory) {
 TargetPort* StripeRestorer::ChooseTarget(const Work& work, uint8_t place) {
   TargetPort* own = parts_.targets.Find(work.stripe.manifest.targets[place]);
   if (own != nullptr) return own;
-  std::vector<TargetState> states = parts_.targets.States();
-  for (TargetState& state : states) {
-    const auto& taken = work.manifest.targets;
-    const bool is_taken = std::find(taken.begin(), taken.end(), state.id) != taken.end();
+  std::vector<TargetId> barred = work.manifest.targets;
+  for (const TargetPort* port : parts_.targets.ports()) {
     // A shard that an interrupted restoration left there may be taken over, any other not.
-    const TargetPort* port = parts_.targets.Find(state.id);
-    bool holds_other = false;
+    if (port->MayHold(work.manifest.stripe, {place})) continue;
     for (uint8_t i = 0; i < work.manifest.shard_count(); ++i) {
-      holds_other = holds_other || (i != place && port->MayHold(work.manifest.stripe, {i}));
+      if (port->MayHold(work.manifest.stripe, {i})) barred.push_back(port->id());
     }
-    if (is_taken || holds_other) state.live = false;
   }
-  const auto chosen = ChooseTargets(states, 1, parts_.random);
-  return chosen ? parts_.targets.Find(chosen->front()) : nullptr;
+  const auto chosen = parts_.placement.ChooseOther(barred, parts_.random);
+  return chosen ? parts_.targets.Find(*chosen) : nullptr;
 }
 
 Task<Status> StripeRestorer::Store(Work& work, uint8_t place, ByteSpan payload, TargetPort* port) {
@@ -220,7 +215,9 @@ Task<Status> StripeRestorer::Store(Work& work, uint8_t place, ByteSpan payload, 
   }
   if (!outcome.ok()) co_return outcome;
   work.report.bytes += payload.size();
-  if (parts_.index.IsFiled(stripe)) co_return Status();
+  const std::vector<StripeId> asked{stripe};
+  const std::vector<StripeReport> reports = co_await parts_.index.StatesOf(asked);
+  if (reports[0].kind != StripeReport::Kind::kAbsent) co_return Status();
   // Removed meanwhile, perhaps before this shard was there to be dropped with the others.
   (void)co_await port->Drop(stripe);
   co_return Status(Code::kNotFound, "the stripe was removed");

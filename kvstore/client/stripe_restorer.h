@@ -10,17 +10,14 @@
 
 #include "kvstore/base/random.h"
 #include "kvstore/client/buffer_pool.h"
-#include "kvstore/client/index_client.h"
+#include "kvstore/client/placement.h"
+#include "kvstore/client/filed_stripe.h"
+#include "kvstore/client/stripe_index.h"
+#include "kvstore/client/store_stats.h"
 #include "kvstore/client/target_set.h"
 #include "kvstore/io/workers.h"
 
 namespace cairn::kv {
-
-// A stripe as its replicas have it.
-struct FiledStripe {
-  IndexedStripe stripe;  // With the manifest of the highest generation.
-  bool uneven = false;   // Some replica has an older one.
-};
 
 // What became of one stripe.
 struct RestoreReport {
@@ -40,7 +37,8 @@ class StripeRestorer {
     Workers& workers;
     Random& random;
     TargetSet& targets;
-    IndexClient& index;
+    Placement& placement;
+    StripeIndex& index;
     SpaceKeeper& keeper;
     BufferPool& buffers;
     StoreStats& stats;

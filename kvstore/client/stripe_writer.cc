@@ -7,6 +7,7 @@
 
 #include "erasure/codec.h"
 #include "kvstore/base/checksum.h"
+#include "kvstore/types/group_hash.h"
 #include "kvstore/types/limits.h"
 
 namespace cairn::kv {
@@ -14,13 +15,6 @@ namespace {
 
 // Rounds of making room before a put is told to back off.
 constexpr uint32_t kRoomAttempts = 16;
-
-StripeId DrawStripeId(Random& random) {
-  StripeId id;
-  id.high = random.Next();
-  id.low = random.Next();
-  return id;
-}
 
 // Shards lie an odd number of sectors apart, so that equal offsets fall into different cache sets.
 uint64_t StrideOf(uint32_t shard_size) {
@@ -80,8 +74,10 @@ uint64_t StripeWriter::PayloadMax(uint8_t data_shards, uint8_t parity_shards) co
 
 Task<Status> StripeWriter::Write(StripeOrder order) {
   Status outcome = co_await WriteOnce(order);
-  // The targets that failed are suspect now: once more, on the others.
-  if (outcome.code() == Code::kUnavailable) outcome = co_await WriteOnce(order);
+  // The targets that failed are suspect now: once more, on the others. And where no room could be
+  // made, what this put had appended was in the way, and can be freed now.
+  const bool again = outcome.code() == Code::kUnavailable || outcome.code() == Code::kNoSpace;
+  if (again) outcome = co_await WriteOnce(order);
   co_return outcome;
 }
 
@@ -114,7 +110,7 @@ Result<Manifest> StripeWriter::Plan(const StripeOrder& order, StripeLayout& layo
   for (const BlockWrite& block : order.blocks) {
     sizes.push_back(static_cast<uint32_t>(SizeOf(block)));
   }
-  const size_t live = parts_.targets.live_count();
+  const size_t live = parts_.placement.width_max();
   if (live <= order.parity_shards) {
     return Status(Code::kUnavailable, "only " + std::to_string(live) + " targets take writes");
   }
@@ -128,12 +124,11 @@ Result<Manifest> StripeWriter::Plan(const StripeOrder& order, StripeLayout& layo
                                       " bytes cannot hold " + std::to_string(layout.payload) +
                                       " bytes");
   }
-  const std::vector<TargetState> states = parts_.targets.States();
   const size_t count = size_t{layout.data_shards} + order.parity_shards;
-  auto targets = ChooseTargets(states, count, parts_.random);
+  auto targets = parts_.placement.ChooseTargets(count, parts_.random);
   if (!targets) return Status(Code::kUnavailable, "too few targets take writes");
   Manifest manifest;
-  manifest.stripe = DrawStripeId(parts_.random);
+  manifest.stripe = DrawStripeId(order.space, order.run, parts_.random);
   manifest.space = order.space;
   manifest.run = order.run;
   manifest.code_id = static_cast<uint8_t>(erasure::PreferredCode(order.parity_shards));
@@ -206,8 +201,23 @@ Task<Status> StripeWriter::Commit(const StripeOrder& order, const Manifest& mani
   }
   const StripeName name{manifest.space, manifest.run, manifest.stripe};
   (void)co_await parts_.index.Remove(name, MissReason::kAbsent);
+  co_await DropShards(manifest);
   ++parts_.stats.dropped_stripes;
+  // Another node stored the same blocks first: they are there.
+  if (stored.code() == Code::kConflict) co_return Status();
   co_return stored;
+}
+
+// A home that does not know the stripe does not know where its shards are.
+Task<void> StripeWriter::DropShards(const Manifest& manifest) {
+  std::vector<Task<Status>> calls;
+  for (uint8_t i = 0; i < manifest.shard_count(); ++i) {
+    TargetPort* port = parts_.targets.Find(manifest.targets[i]);
+    if (port != nullptr && port->MayHold(manifest.stripe, {i})) {
+      calls.push_back(port->Drop(manifest.stripe));
+    }
+  }
+  for (Task<Status>& call : calls) (void)co_await call;
 }
 
 Task<Status> StripeWriter::AppendAll(const Manifest& manifest, Shards& shards) {

@@ -7,7 +7,9 @@
 #include "kvstore/base/random.h"
 #include "kvstore/client/block_store.h"
 #include "kvstore/client/buffer_pool.h"
-#include "kvstore/client/index_client.h"
+#include "kvstore/client/placement.h"
+#include "kvstore/client/stripe_index.h"
+#include "kvstore/client/store_stats.h"
 #include "kvstore/client/stripe_plan.h"
 #include "kvstore/client/target_set.h"
 #include "kvstore/io/workers.h"
@@ -20,7 +22,8 @@ struct WriterParts {
   Workers& workers;
   Random& random;
   TargetSet& targets;
-  IndexClient& index;
+  Placement& placement;
+  StripeIndex& index;
   SpaceKeeper& keeper;
   StoreStats& stats;
 };
@@ -72,6 +75,7 @@ class StripeWriter {
   Task<Status> Commit(const StripeOrder& order, const Manifest& manifest, Shards& shards);
   // Fills shards.stored. Fails when these are too few.
   Task<Status> AppendAll(const Manifest& manifest, Shards& shards);
+  Task<void> DropShards(const Manifest& manifest);
   Task<Status> SyncAll(const Manifest& manifest, const Shards& shards);
 
   WriterParts parts_;

@@ -23,11 +23,11 @@ Task<std::vector<BlockReadResult>> StripedStore::Get(NamespaceId space, std::vec
                                                      std::vector<BlockRead> reads,
                                                      Instant deadline) {
   std::vector<BlockReadResult> results;
-  stats_.gets += reads.size();
+  stats().gets += reads.size();
   const SpaceRecord* known = FindSpace(space);
   if (known == nullptr) {
-    stats_.get_misses += reads.size();
-    results.assign(reads.size(), {registry_.WhyNot(space), 0});
+    stats().get_misses += reads.size();
+    results.assign(reads.size(), {spaces().WhyNot(space), 0});
     co_return results;
   }
   const SpaceRecord record = *known;
@@ -47,9 +47,9 @@ Task<std::vector<BlockReadResult>> StripedStore::Get(NamespaceId space, std::vec
   for (Task<BlockReadResult>& call : calls) {
     results.push_back(co_await call);
     bytes += results.back().size;
-    ++(results.back().status.ok() ? stats_.get_hits : stats_.get_misses);
+    ++(results.back().status.ok() ? stats().get_hits : stats().get_misses);
   }
-  stats_.bytes_got += bytes;
+  stats().bytes_got += bytes;
   estimator_.End(load, bytes, parts_.clock.Now());
   co_return results;
 }
@@ -67,13 +67,13 @@ Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant d
     result.status = Status(Code::kInvalid, "the block is not in the chain");
     co_return result;
   }
-  auto run = co_await index_.Load(key, wanted);
+  auto run = co_await parts_.index.Load(key, wanted);
   if (run.ok()) result = co_await GetFrom(run.value(), key, read, deadline, load);
   // One replica's word is enough for a hit. When its stripes fail, others may know better ones.
   if (run.ok() && (run.value()->complete || result.status.code() != Code::kUnavailable)) {
     co_return result;
   }
-  if (run.ok()) run = co_await index_.LoadAll(key);
+  if (run.ok()) run = co_await parts_.index.LoadAll(key);
   if (run.ok()) co_return co_await GetFrom(run.value(), key, read, deadline, load);
   result.status = run.status();
   co_return result;
@@ -83,7 +83,7 @@ Task<BlockReadResult> StripedStore::GetFrom(KnownRunPtr run, RunKey key, const B
                                             Instant deadline,
                                             LoadEstimator::Ticket& load) {
   BlockReadResult result;
-  const IndexClient::Answer answer = index_.Find(*run, key.space, read.id);
+  const RunJudge::Answer answer = judge().Find(*run, key.space, read.id);
   if (answer.place == nullptr) {
     const bool gone = answer.reason != MissReason::kUnavailable;
     result.status = Status(gone ? Code::kNotFound : Code::kUnavailable);
@@ -92,10 +92,10 @@ Task<BlockReadResult> StripedStore::GetFrom(KnownRunPtr run, RunKey key, const B
   // Several stripes have it only after a crash: copies, since whoever reads awaits.
   std::vector<KnownRun::Place> places;
   for (const KnownRun::Place& place : run->Find(read.id)) {
-    if (index_.WhyNot(*place.stripe) == MissReason::kNone) places.push_back(place);
+    if (judge().WhyNot(*place.stripe) == MissReason::kNone) places.push_back(place);
   }
   std::stable_sort(places.begin(), places.end(), [this](const auto& a, const auto& b) {
-    return index_.Spare(*a.stripe) > index_.Spare(*b.stripe);
+    return judge().Spare(*a.stripe) > judge().Spare(*b.stripe);
   });
   for (const KnownRun::Place& place : places) {
     const uint32_t size = place.stripe->manifest.blocks[place.block].size;
@@ -104,7 +104,7 @@ Task<BlockReadResult> StripedStore::GetFrom(KnownRunPtr run, RunKey key, const B
       result.status = Status(Code::kInvalid, std::to_string(size).append(" bytes are needed"));
       co_return result;
     }
-    index_.Touch(*place.stripe);
+    parts_.index.Touch(*place.stripe);
     estimator_.Add(load, size, reader_.IsInMemory(place.stripe->manifest.stripe, place.block));
     if (read.may_be_lent) result.lent = reader_.Lend(place.stripe->manifest.stripe, place.block);
     if (result.lent != nullptr) {
@@ -131,9 +131,9 @@ Task<Status> StripedStore::DropDamaged(KnownStripePtr stripe) {
   const StripeName name{manifest.space, manifest.run, manifest.stripe};
   if (!stripe->gone) {
     stripe->gone = true;
-    ++stats_.dropped_stripes;
+    ++stats().dropped_stripes;
     parts_.log.Warning(manifest.stripe.ToHex().insert(0, "damaged beyond parity, dropped: "));
-    (void)co_await index_.Remove(name, MissReason::kUnavailable);
+    (void)co_await parts_.index.Remove(name, MissReason::kUnavailable);
   }
   co_return Status(Code::kUnavailable, "damaged beyond parity");
 }

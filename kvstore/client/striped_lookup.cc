@@ -47,13 +47,13 @@ struct RunLoad {
 Task<Result<ChainHit>> StripedStore::Lookup(NamespaceId space, std::vector<BlockId> chain,
                                             LeaseOrder lease) {
   const SpaceRecord* known = FindSpace(space);
-  if (known == nullptr) co_return registry_.WhyNot(space);
+  if (known == nullptr) co_return spaces().WhyNot(space);
   KV_CO_RETURN_IF_ERROR(CheckOrder(lease));
   const SpaceRecord record = *known;
   Found found;
   ChainHit& hit = found.hit;
-  ++stats_.lookups;
-  stats_.lookup_blocks += chain.size();
+  ++stats().lookups;
+  stats().lookup_blocks += chain.size();
   // Runs are loaded side by side, more of them as the hit grows, and none once one has missed.
   std::deque<RunLoad> loads;
   size_t next = 0;
@@ -62,7 +62,7 @@ Task<Result<ChainHit>> StripedStore::Lookup(NamespaceId space, std::vector<Block
     while (hit.miss == MissReason::kNone && next < chain.size() && loads.size() < window) {
       const size_t size = std::min<size_t>(chain.size() - next, record.run_blocks);
       const std::span<const BlockId> wanted(chain.data() + next, size);
-      loads.push_back({wanted, index_.Load(RunOf(record, chain, next), wanted)});
+      loads.push_back({wanted, parts_.index.Load(RunOf(record, chain, next), wanted)});
       next += size;
     }
     if (loads.empty()) break;
@@ -78,32 +78,33 @@ Task<Result<ChainHit>> StripedStore::Lookup(NamespaceId space, std::vector<Block
     }
     window = std::min(window * 2, kRunLoadsMax);
   }
-  // From here on nothing is awaited: what is leased is there.
-  if (FindSpace(space) == nullptr) co_return registry_.WhyNot(space);
+  if (FindSpace(space) == nullptr) co_return spaces().WhyNot(space);
   CutGone(found);
-  stats_.lookup_hits += hit.blocks;
-  if (hit.miss != MissReason::kNone) ++stats_.misses[static_cast<size_t>(hit.miss)];
+  if (lease.duration.value > 0) {
+    const LeaseGrant grant = co_await Lease(found.Stripes(), lease);
+    hit.lease = grant.lease;
+    hit.lease_for = grant.left;
+    CutGone(found);
+  }
+  stats().lookup_hits += hit.blocks;
+  if (hit.miss != MissReason::kNone) ++stats().misses[static_cast<size_t>(hit.miss)];
   LoadSize load;
   for (size_t i = 0; i < hit.sizes.size(); ++i) load.Add(hit.sizes[i], found.in_memory[i]);
   hit.load_estimate = estimator_.Estimate(load);
-  if (lease.duration.value > 0) {
-    hit.lease = Lease(found.Stripes(), lease);
-    hit.lease_for = leases_.Left(hit.lease, parts_.clock.Now());
-  }
   co_return std::move(hit);
 }
 
 void StripedStore::AddRun(const KnownRun& run, const SpaceRecord& space,
                           std::span<const BlockId> wanted, Found& found) {
   ChainHit& hit = found.hit;
-  for (const IndexClient::Answer& answer : index_.FindPrefix(run, space.id, wanted)) {
+  for (const RunJudge::Answer& answer : judge().FindPrefix(run, space.id, wanted)) {
     if (answer.place == nullptr) {
       hit.miss = answer.reason;
       return;
     }
     const KnownStripePtr& stripe = answer.place->stripe;
     if (found.parts.empty() || found.parts.back().stripe != stripe) {
-      index_.Touch(*stripe);
+      parts_.index.Touch(*stripe);
       found.parts.push_back({stripe, hit.blocks});
     }
     ++hit.blocks;
@@ -115,46 +116,43 @@ void StripedStore::AddRun(const KnownRun& run, const SpaceRecord& space,
 
 void StripedStore::CutGone(Found& found) const {
   const auto gone = std::find_if(found.parts.begin(), found.parts.end(), [&](const auto& part) {
-    return index_.WhyNot(*part.stripe) != MissReason::kNone;
+    return judge().WhyNot(*part.stripe) != MissReason::kNone;
   });
   if (gone == found.parts.end()) return;
-  found.hit.miss = index_.WhyNot(*gone->stripe);
+  found.hit.miss = judge().WhyNot(*gone->stripe);
   found.hit.blocks = gone->first;
   found.hit.sizes.resize(gone->first);
   found.in_memory.resize(gone->first);
   found.parts.erase(gone, found.parts.end());
 }
 
-LeaseId StripedStore::Lease(const std::vector<KnownStripePtr>& stripes, const LeaseOrder& order) {
+Task<LeaseGrant> StripedStore::Lease(std::vector<KnownStripePtr> stripes, LeaseOrder order) {
   std::vector<LeaseTable::Stripe> leased;
-  UnixMillis expiry{INT64_MAX};
   for (const KnownStripePtr& stripe : stripes) {
     const Manifest& manifest = stripe->manifest;
     leased.push_back({manifest.stripe, uint64_t{manifest.shard_size} * manifest.shard_count()});
-    expiry = std::min(expiry, stripe->expires_at);
   }
   const auto less = [](const auto& a, const auto& b) { return a.id < b.id; };
   const auto same = [](const auto& a, const auto& b) { return a.id == b.id; };
   std::sort(leased.begin(), leased.end(), less);
   leased.erase(std::unique(leased.begin(), leased.end(), same), leased.end());
-  // The calendar's expiry on the steady clock, as of now.
-  constexpr int64_t kFar = 1'000'000'000;  // Milliseconds, well beyond any lease.
-  const int64_t left = std::min(expiry.value - parts_.clock.UnixNow().value, kFar);
-  const Instant now = parts_.clock.Now();
-  const Instant end = expiry.value - kFar > parts_.clock.UnixNow().value ? kNever
-                                                                         : now + Millis(left);
-  return leases_.Grant(order.session, leased, order.duration, end, now);
+  LeaseGrant grant = co_await parts_.index.Grant(std::move(leased), order);
+  for (const KnownStripePtr& stripe : stripes) {
+    const auto gone = std::find(grant.gone.begin(), grant.gone.end(), stripe->manifest.stripe);
+    if (gone != grant.gone.end()) stripe->gone = true;
+  }
+  co_return std::move(grant);
 }
 
 Task<Result<EachHit>> StripedStore::LookupEach(NamespaceId space, std::vector<BlockId> chain,
                                                uint32_t first, LeaseOrder lease) {
   const SpaceRecord* known = FindSpace(space);
-  if (known == nullptr) co_return registry_.WhyNot(space);
+  if (known == nullptr) co_return spaces().WhyNot(space);
   KV_CO_RETURN_IF_ERROR(CheckOrder(lease));
   const SpaceRecord record = *known;
   EachHit hit;
-  ++stats_.lookups;
-  stats_.lookup_blocks += chain.size() - std::min<size_t>(first, chain.size());
+  ++stats().lookups;
+  stats().lookup_blocks += chain.size() - std::min<size_t>(first, chain.size());
   std::vector<KnownRun::Place> places;  // Of each block; without a stripe for a miss.
   std::deque<RunLoad> loads;
   size_t next = first;
@@ -163,7 +161,7 @@ Task<Result<EachHit>> StripedStore::LookupEach(NamespaceId space, std::vector<Bl
       const size_t end =
           std::min<size_t>(chain.size(), (next / record.run_blocks + 1) * record.run_blocks);
       const std::span<const BlockId> wanted(chain.data() + next, end - next);
-      loads.push_back({wanted, index_.Load(RunOf(record, chain, next), wanted)});
+      loads.push_back({wanted, parts_.index.Load(RunOf(record, chain, next), wanted)});
       next = end;
     }
     RunLoad load = std::move(loads.front());
@@ -175,62 +173,58 @@ Task<Result<EachHit>> StripedStore::LookupEach(NamespaceId space, std::vector<Bl
       KnownRun::Place& place = places.emplace_back();
       block.miss = MissReason::kUnavailable;
       if (!run.ok()) continue;
-      const IndexClient::Answer answer = index_.Find(*run.value(), space, id);
+      const RunJudge::Answer answer = judge().Find(*run.value(), space, id);
       block.miss = answer.place == nullptr ? answer.reason : MissReason::kNone;
       if (answer.place == nullptr) continue;
       place = *answer.place;
       block.size = place.stripe->manifest.blocks[place.block].size;
     }
   }
-  if (FindSpace(space) == nullptr) co_return registry_.WhyNot(space);
-  FinishEach(hit, places, lease);
+  if (FindSpace(space) == nullptr) co_return spaces().WhyNot(space);
+  co_await FinishEach(hit, places, lease);
   co_return std::move(hit);
 }
 
-void StripedStore::FinishEach(EachHit& hit, const std::vector<KnownRun::Place>& places,
-                              const LeaseOrder& order) {
-  LoadSize load;
+Task<void> StripedStore::FinishEach(EachHit& hit, const std::vector<KnownRun::Place>& places,
+                                    LeaseOrder order) {
   std::vector<KnownStripePtr> stripes;
-  for (size_t i = 0; i < places.size(); ++i) {
-    EachHit::Block& block = hit.blocks[i];
+  for (const KnownRun::Place& place : places) {
+    const KnownStripePtr& stripe = place.stripe;
     // It may have gone while the lookup still waited for other runs.
-    const KnownStripePtr& stripe = places[i].stripe;
-    if (stripe != nullptr) block.miss = index_.WhyNot(*stripe);
-    if (block.miss != MissReason::kNone) {
-      block.size = 0;
-      ++stats_.misses[static_cast<size_t>(block.miss)];
-      continue;
-    }
-    ++stats_.lookup_hits;
-    load.Add(block.size, reader_.IsInMemory(stripe->manifest.stripe, places[i].block));
+    if (stripe == nullptr || judge().WhyNot(*stripe) != MissReason::kNone) continue;
     if (!stripes.empty() && stripes.back() == stripe) continue;
-    index_.Touch(*stripe);
+    parts_.index.Touch(*stripe);
     stripes.push_back(stripe);
   }
+  if (order.duration.value > 0) {
+    const LeaseGrant grant = co_await Lease(std::move(stripes), order);
+    hit.lease = grant.lease;
+    hit.lease_for = grant.left;
+  }
+  LoadSize load;
+  for (size_t i = 0; i < places.size(); ++i) {
+    EachHit::Block& block = hit.blocks[i];
+    const KnownStripePtr& stripe = places[i].stripe;
+    if (stripe != nullptr) block.miss = judge().WhyNot(*stripe);
+    if (block.miss != MissReason::kNone) {
+      block.size = 0;
+      ++stats().misses[static_cast<size_t>(block.miss)];
+      continue;
+    }
+    ++stats().lookup_hits;
+    load.Add(block.size, reader_.IsInMemory(stripe->manifest.stripe, places[i].block));
+  }
   hit.load_estimate = estimator_.Estimate(load);
-  if (order.duration.value == 0) return;
-  hit.lease = Lease(stripes, order);
-  hit.lease_for = leases_.Left(hit.lease, parts_.clock.Now());
 }
 
 Task<std::vector<Status>> StripedStore::Renew(std::vector<LeaseId> leases, LeaseOrder order) {
   const Status checked = CheckOrder(order);
-  std::vector<Status> outcomes;
-  for (const LeaseId& lease : leases) {
-    outcomes.push_back(checked.ok() ? leases_.Renew(lease, order.session, order.duration,
-                                                    parts_.clock.Now())
-                                    : checked);
-  }
-  co_return outcomes;
+  if (!checked.ok()) co_return std::vector<Status>(leases.size(), checked);
+  co_return co_await parts_.index.Renew(std::move(leases), order);
 }
 
 Task<Status> StripedStore::Release(std::vector<LeaseId> leases, SessionId session) {
-  for (const LeaseId& lease : leases) leases_.Release(lease, session, parts_.clock.Now());
-  co_return Status();
-}
-
-void StripedStore::EndSession(SessionId session) {
-  leases_.EndSession(session, parts_.clock.Now());
+  return parts_.index.Release(std::move(leases), session);
 }
 
 }  // namespace cairn::kv

@@ -26,11 +26,11 @@ struct StripedStore::PutState {
 
 Task<std::vector<Status>> StripedStore::Put(ChainPut put) {
   const size_t count = put.blocks.size();
-  stats_.puts += count;
+  stats().puts += count;
   const SpaceRecord* space = FindSpace(put.space);
   const Status checked = CheckPut(put, space);
   if (!checked.ok()) {
-    stats_.puts_failed += count;
+    stats().puts_failed += count;
     co_return std::vector<Status>(count, checked);
   }
   uint64_t bytes = 0;
@@ -61,13 +61,13 @@ Task<std::vector<Status>> StripedStore::Put(ChainPut put) {
   co_await MakeDurable(state);
   put_bytes_in_flight_ -= bytes;
   for (const Status& outcome : state.outcomes) {
-    if (!outcome.ok() && outcome.code() != Code::kNotFound) ++stats_.puts_failed;
+    if (!outcome.ok() && outcome.code() != Code::kNotFound) ++stats().puts_failed;
   }
   co_return std::move(state.outcomes);
 }
 
 Status StripedStore::CheckPut(const ChainPut& put, const SpaceRecord* space) const {
-  if (space == nullptr) return registry_.WhyNot(put.space);
+  if (space == nullptr) return spaces().WhyNot(put.space);
   KV_RETURN_IF_ERROR(CheckKeep(put.keep_until));
   if (put.chain.size() < put.blocks.size() || put.first > put.chain.size() - put.blocks.size()) {
     return Status(Code::kInvalid, "the chain does not reach to the last block");
@@ -98,7 +98,7 @@ Task<void> StripedStore::Classify(PutState& state, size_t begin, size_t end) {
   const RunKey key = RunOf(state.space, state.put.chain, state.ChainAt(begin));
   std::vector<BlockId> wanted;
   for (size_t i = begin; i < end; ++i) wanted.push_back(state.put.blocks[i].id);
-  auto run = co_await index_.Load(key, wanted);
+  auto run = co_await parts_.index.Load(key, wanted);
   if (!run.ok()) {
     for (size_t i = begin; i < end; ++i) state.outcomes[i] = run.status();
     co_return;
@@ -106,10 +106,10 @@ Task<void> StripedStore::Classify(PutState& state, size_t begin, size_t end) {
   // From here to the end of the loop nothing is awaited: the view stays true.
   for (size_t i = begin; i < end; ++i) {
     const BlockId id = state.put.blocks[i].id;
-    const IndexClient::Answer answer = index_.Find(*run.value(), key.space, id);
+    const RunJudge::Answer answer = judge().Find(*run.value(), key.space, id);
     // The first writer won; but what has lost a shard is stored anew, as redundant as it should be.
     if (answer.place != nullptr && IsWhole(answer.place->stripe->manifest)) {
-      index_.Touch(*answer.place->stripe);  // Whoever puts it would have used it.
+      parts_.index.Touch(*answer.place->stripe);  // Whoever puts it would have used it.
       continue;
     }
     std::shared_ptr<Putting>& putting = putting_[{key.space, id}];
@@ -202,13 +202,13 @@ Task<Status> StripedStore::WriteGroup(PutState& state, const std::vector<size_t>
   }
   // What is promised to be kept is let in whatever the policy.
   if (state.put.keep_until == UnixMillis{} && !IsAdmitted(order, bytes)) {
-    stats_.puts_declined += group.size();
+    stats().puts_declined += group.size();
     co_return Status(Code::kNotFound, "not admitted by the store's policy");
   }
   Status outcome = co_await WriteWithin(state.space, std::move(order));
   if (outcome.ok()) {
-    stats_.bytes_put += bytes;
-    stats_.puts_stored += group.size();
+    stats().bytes_put += bytes;
+    stats().puts_stored += group.size();
   }
   co_return outcome;
 }
@@ -218,15 +218,16 @@ Task<Status> StripedStore::WriteWithin(SpaceRecord space, StripeOrder order) {
   uint64_t payload = 0;
   for (const BlockWrite& block : order.blocks) payload += AlignUp(SizeOf(block), kSectorSize);
   const KeepLimits limits = LimitsOf(space);
+  SpaceLedger& ledger = parts_.home.ledger();
   const bool keeps = order.keep_until > 0;
   // The promise first: what cannot be kept evicts nothing.
-  if (keeps) KV_CO_RETURN_IF_ERROR(ledger_.Keep(space.id, payload, limits, NowSeconds()));
-  Status outcome = co_await sweeper_.TakeRoom(space.id, space.quota_bytes, payload);
+  if (keeps) KV_CO_RETURN_IF_ERROR(ledger.Keep(space.id, payload, limits, NowSeconds()));
+  Status outcome = co_await sweeper().TakeRoom(space.id, space.quota_bytes, payload);
   if (outcome.ok()) {
     outcome = co_await writer_.Write(std::move(order));
-    sweeper_.GiveBack(space.id, payload);
+    sweeper().GiveBack(space.id, payload);
   }
-  if (keeps) ledger_.Unkeep(space.id, payload, limits);
+  if (keeps) ledger.Unkeep(space.id, payload, limits);
   co_return outcome;
 }
 

@@ -2,82 +2,41 @@
 #include "kvstore/client/striped_store.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
-
 namespace cairn::kv {
+
 StripedStore::StripedStore(StripedStoreParts parts, StripedStoreOptions options)
     : parts_(parts),
       options_(options),
-      leases_(parts.random, options.leases),
-      registry_(parts.random),
-      ledger_(options.kept_bytes_max),
-      index_({.clock = parts.clock,
-              .targets = parts.targets,
-              .stats = stats_,
-              .leases = leases_,
-              .spaces = registry_,
-              .ledger = ledger_},
-             options.index_cache_bytes),
-      sweeper_({.loop = parts.loop,
-                .clock = parts.clock,
-                .log = parts.log,
-                .targets = parts.targets,
-                .index = index_,
-                .registry = registry_,
-                .ledger = ledger_,
-                .stats = stats_}),
       writer_({.loop = parts.loop,
                .clock = parts.clock,
                .workers = parts.workers,
                .random = parts.random,
                .targets = parts.targets,
-               .index = index_,
+               .placement = parts.placement,
+               .index = parts.index,
                .keeper = parts.keeper,
-               .stats = stats_},
+               .stats = parts.home.stats()},
               options.write_buffer_bytes, options.shard_size_max),
       admission_(options.admission, options.capacity_bytes, parts.clock.Now()),
       reader_({.loop = parts.loop,
                .clock = parts.clock,
                .workers = parts.workers,
                .targets = parts.targets,
-               .stats = stats_},
+               .stats = parts.home.stats()},
               options.reader, options.cache) {
-  index_.set_on_removed([this](StripeId stripe) { reader_.Forget(stripe); });
+  parts.home.index().set_on_removed([this](StripeId stripe) { reader_.Forget(stripe); });
 }
 
 Task<Status> StripedStore::LoadSpaces() {
-  const std::vector<TargetPort*>& ports = parts_.targets.ports();
-  bool answered = ports.empty();
-  std::vector<std::set<SpaceRecord>> listed(ports.size());
-  for (size_t i = 0; i < ports.size(); ++i) {
-    auto records = co_await ports[i]->ListSpaces();
-    if (!records.ok()) {
-      parts_.log.Warning("namespaces of a target cannot be read: " + records.status().ToString());
-      continue;
-    }
-    answered = true;
-    for (const SpaceRecord& record : records.value()) {
-      registry_.Load(record, parts_.clock.UnixNow());
-      listed[i].insert(record);
-    }
-  }
-  if (!answered) co_return Status(Code::kUnavailable, "no target lists its namespaces");
-  // Targets that were away, or were formatted anew, learn the rest here.
-  for (const SpaceRecord& record : registry_.All()) {
-    for (size_t i = 0; i < ports.size(); ++i) {
-      if (listed[i].contains(record)) continue;
-      const Status saved = co_await ports[i]->SaveSpace(record);
-      if (!saved.ok()) parts_.log.Warning("a namespace is not saved: " + saved.ToString());
-    }
-  }
-  co_return co_await sweeper_.CountAll();
+  KV_CO_RETURN_IF_ERROR(co_await parts_.space_store.Load(spaces()));
+  co_return co_await sweeper().CountAll();
 }
 
 Task<Result<NamespaceId>> StripedStore::Attach(NamespaceOptions options) {
   KV_CO_RETURN_IF_ERROR(CheckOptions(options));
-  if (const SpaceRecord* known = registry_.FindName(options.name)) {
+  if (const SpaceRecord* known = spaces().FindName(options.name)) {
     const NamespaceId id = known->id;
     KV_CO_RETURN_IF_ERROR(SpaceRegistry::CheckAttach(*known, options));
     co_return id;
@@ -90,7 +49,7 @@ Task<Result<NamespaceId>> StripedStore::Attach(NamespaceOptions options) {
 
 Task<Result<NamespaceId>> StripedStore::CreateSpace(NamespaceOptions options) {
   KV_CO_RETURN_IF_ERROR(CheckOptions(options));
-  if (registry_.FindName(options.name) != nullptr) {
+  if (spaces().FindName(options.name) != nullptr) {
     co_return Status(Code::kConflict, "namespace \"" + options.name + "\" exists already");
   }
   co_return co_await Register(std::move(options));
@@ -101,48 +60,33 @@ Task<Result<NamespaceId>> StripedStore::Register(NamespaceOptions options) {
     co_return Status(Code::kInvalid, "more parity shards than the store has targets for");
   }
   // Seen by an Attach that comes meanwhile.
-  const SpaceRecord record = registry_.Create(options, parts_.clock.UnixNow());
-  Status saved = co_await SaveSpace(record);
+  const SpaceRecord record = spaces().Create(options, parts_.clock.UnixNow());
+  Status saved = co_await parts_.space_store.Save(record);
   if (saved.ok()) co_return record.id;
-  const SpaceRecord tombstone = registry_.Bury(record.id, parts_.clock.UnixNow());
-  (void)co_await SaveSpace(tombstone);
+  const SpaceRecord tombstone = spaces().Bury(record.id, parts_.clock.UnixNow());
+  (void)co_await parts_.space_store.Save(tombstone);
   co_return saved;
 }
 
-Task<Status> StripedStore::SaveSpace(SpaceRecord record) {
-  size_t saved = 0;
-  Status failure(Code::kUnavailable, "no target takes the namespace");
-  for (TargetPort* port : parts_.targets.ports()) {
-    Status outcome = co_await port->SaveSpace(record);
-    if (outcome.ok()) {
-      ++saved;
-    } else {
-      failure = std::move(outcome);
-    }
-  }
-  if (saved < std::min<size_t>(2, parts_.targets.ports().size())) co_return failure;
-  co_return Status();
-}
-
 Task<Status> StripedStore::DeleteSpace(std::string name) {
-  const SpaceRecord* known = registry_.FindName(name);
+  const SpaceRecord* known = spaces().FindName(name);
   if (known == nullptr) {
     co_return Status(Code::kNotFound, "no namespace is called \"" + name + "\"");
   }
   const SpaceRecord record = *known;
-  const SpaceRecord tombstone = registry_.Bury(record.id, parts_.clock.UnixNow());
-  sweeper_.NoteDeletion();
-  Status saved = co_await SaveSpace(tombstone);
+  const SpaceRecord tombstone = spaces().Bury(record.id, parts_.clock.UnixNow());
+  sweeper().NoteDeletion();
+  Status saved = co_await parts_.space_store.Save(tombstone);
   if (saved.ok()) co_return saved;
   // Nobody has it: after a restart the namespace would live again. So it does now, unless its name
   // is taken by another since.
-  if (registry_.FindName(name) == nullptr) registry_.Revive(record);
+  if (spaces().FindName(name) == nullptr) spaces().Revive(record);
   co_return Status(saved.code(), "the namespace is not deleted: " + saved.message());
 }
 
 std::vector<SpaceInfo> StripedStore::Spaces() {
   std::vector<SpaceInfo> infos;
-  for (const SpaceRecord* space : registry_.List()) {
+  for (const SpaceRecord* space : spaces().List()) {
     SpaceInfo& info = infos.emplace_back();
     info.id = space->id;
     info.options = {.name = space->name,
@@ -155,7 +99,7 @@ std::vector<SpaceInfo> StripedStore::Spaces() {
                     .medium = space->in_memory ? Medium::kMemory : Medium::kSsd,
                     .quota_bytes = space->quota_bytes};
     info.has_token = space->token.has_value();
-    const SpaceUsage usage = ledger_.UsageOf(space->id, NowSeconds());
+    const SpaceUsage usage = parts_.home.ledger().UsageOf(space->id, NowSeconds());
     info.stored_bytes = usage.stored_bytes;
     info.kept_bytes = usage.kept_bytes;
     info.stripes = usage.stripes;
@@ -165,7 +109,7 @@ std::vector<SpaceInfo> StripedStore::Spaces() {
 
 Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain, uint32_t first) {
   const SpaceRecord* known = FindSpace(space);
-  if (known == nullptr) co_return registry_.WhyNot(space);
+  if (known == nullptr) co_return spaces().WhyNot(space);
   const SpaceRecord record = *known;
   Status outcome;
   bool any = false;
@@ -176,7 +120,7 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
         std::min<size_t>(chain.size(), (at / record.run_blocks + 1) * record.run_blocks);
     const std::vector<BlockId> wanted(chain.begin() + static_cast<ptrdiff_t>(at),
                                       chain.begin() + static_cast<ptrdiff_t>(end));
-    auto run = co_await index_.LoadAll(key);
+    auto run = co_await parts_.index.LoadAll(key);
     KV_CO_RETURN_IF_ERROR(run.status());
     if (!run.value()->answered_by_all) {
       outcome = Status(Code::kUnavailable, "not every target tells what it has of the run");
@@ -193,7 +137,7 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
       const StripeName name{key.space, key.run, stripe};
       Status removed = co_await DeleteStripe(name);
       if (!removed.ok()) outcome = std::move(removed);
-      ++stats_.deleted_stripes;
+      ++stats().deleted_stripes;
       any = true;
     }
   }
@@ -210,7 +154,7 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
 }
 
 Task<Status> StripedStore::DeleteStripe(StripeName name) {
-  if (!options_.target_away) co_return co_await index_.Remove(name, MissReason::kAbsent);
+  if (!options_.target_away) co_return co_await parts_.index.Remove(name, MissReason::kAbsent);
   std::vector<Task<Status>> notes;
   for (TargetPort* port : parts_.targets.ports()) {
     if (port->MayHaveFiled(name.stripe)) notes.push_back(port->SaveRemoval(name.stripe));
@@ -220,12 +164,12 @@ Task<Status> StripedStore::DeleteStripe(StripeName name) {
     Status noted = co_await note;
     if (!noted.ok()) outcome = std::move(noted);
   }
-  Status removed = co_await index_.Remove(name, MissReason::kAbsent);
+  Status removed = co_await parts_.index.Remove(name, MissReason::kAbsent);
   co_return removed.ok() ? std::move(outcome) : std::move(removed);
 }
 
 const SpaceRecord* StripedStore::FindSpace(NamespaceId space) const {
-  return registry_.Find(space);
+  return spaces().Find(space);
 }
 
 uint32_t StripedStore::NowSeconds() const {
@@ -238,23 +182,15 @@ RunKey StripedStore::RunOf(const SpaceRecord& space, const std::vector<BlockId>&
 }
 
 StoreStats StripedStore::FullStats() {
-  StoreStats stats = stats_;
-  const LeaseStats& leases = leases_.Stats(parts_.clock.Now());
-  stats.leases_active = leases.active;
-  stats.leased_bytes = leases.bytes;
-  stats.leases_granted = leases.granted;
-  stats.leases_refused = leases.refused;
-  stats.leases_expired = leases.expired;
-  stats.leases_ended = leases.ended;
-  stats.kept_bytes = ledger_.KeptBytes(NowSeconds());
-  stats.quota_evictions = sweeper_.quota_evictions();
-  stats.memory_bytes = memory_bytes();
-  return stats;
+  StoreStats full = stats();
+  parts_.home.AddStats(full);
+  full.memory_bytes = memory_bytes();
+  return full;
 }
 
 uint64_t StripedStore::memory_bytes() const {
-  return index_.memory_bytes() + writer_.memory_bytes() + reader_.memory_bytes() +
-         leases_.memory_bytes() + admission_.memory_bytes();
+  return parts_.home.memory_bytes() + writer_.memory_bytes() + reader_.memory_bytes() +
+         admission_.memory_bytes();
 }
 
 }  // namespace cairn::kv

@@ -12,12 +12,9 @@
 #include "kvstore/client/admission.h"
 #include "kvstore/client/block_reader.h"
 #include "kvstore/client/block_store.h"
-#include "kvstore/client/index_client.h"
-#include "kvstore/client/lease_table.h"
+#include "kvstore/client/home.h"
 #include "kvstore/client/load_estimator.h"
-#include "kvstore/client/space_ledger.h"
-#include "kvstore/client/space_registry.h"
-#include "kvstore/client/space_sweeper.h"
+#include "kvstore/client/space_store.h"
 #include "kvstore/client/store_admin.h"
 #include "kvstore/client/stripe_writer.h"
 
@@ -26,12 +23,9 @@ namespace cairn::kv {
 struct StripedStoreOptions {
   uint64_t shard_size_max = 0;               // What a segment of every target can take.
   uint64_t write_buffer_bytes = 128 * kMiB;  // Parity, and copies of unaligned memory.
-  uint64_t index_cache_bytes = 64 * kMiB;
   uint64_t put_bytes_in_flight_max = 1 * kGiB;  // Of callers' memory; beyond it: kOverloaded.
   ReaderLimits reader;
   BlockCacheOptions cache;
-  LeaseLimits leases;
-  uint64_t kept_bytes_max = UINT64_MAX;  // What stripes under a keep_until may occupy.
   AdmissionOptions admission;
   bool target_away = false;     // Some target may come back: it has to learn of deletions.
   uint64_t capacity_bytes = 0;  // Of all targets, raw: what a write budget is measured by.
@@ -44,6 +38,10 @@ struct StripedStoreParts {
   Random& random;
   Log& log;
   TargetSet& targets;
+  Placement& placement;
+  Home& home;
+  StripeIndex& index;  // The home's own where one process is the home of all runs.
+  SpaceStore& space_store;
   SpaceKeeper& keeper;
 };
 
@@ -52,7 +50,7 @@ class StripedStore final : public BlockStore, public SessionHost {
   // Everything in `parts` must outlive it.
   StripedStore(StripedStoreParts parts, StripedStoreOptions options);
 
-  // Reads the namespaces from all targets. Call it once, before anything else.
+  // Reads the namespaces, and counts what they have. Call it once, before anything else.
   Task<Status> LoadSpaces();
 
   Task<Result<NamespaceId>> Attach(NamespaceOptions options) override;
@@ -74,21 +72,19 @@ class StripedStore final : public BlockStore, public SessionHost {
   std::vector<SpaceInfo> Spaces();
 
   // One bounded step of what is to be done in the background: call it every so often.
-  Task<void> KeepHouse() { return sweeper_.SweepDeleted(); }
+  Task<void> KeepHouse() { return sweeper().SweepDeleted(); }
 
-  SessionId OpenSession() override { return leases_.OpenSession(); }
-  void EndSession(SessionId session) override;
+  SessionId OpenSession() override { return parts_.index.OpenSession(); }
+  void EndSession(SessionId session) override { parts_.index.EndSession(session); }
 
   // Resolves when nothing of its own is in flight any more. No call may be in flight or follow.
   Task<void> Stop() { return reader_.Stop(); }
 
-  IndexClient& index() { return index_; }
+  StripeIndex& index() { return parts_.index; }
+  Home& home() { return parts_.home; }
   StripeReader& reader() { return reader_.stripes(); }
   StripeWriter& writer() { return writer_; }
-  LeaseTable& leases() { return leases_; }
-  const SpaceRegistry& spaces() const { return registry_; }
-  SpaceSweeper& sweeper() { return sweeper_; }
-  StoreStats& stats() { return stats_; }
+  StoreStats& stats() { return parts_.home.stats(); }
   // With those of its parts; what targets count comes on top.
   StoreStats FullStats();
   // Of pools and caches; those of targets come on top.
@@ -101,8 +97,9 @@ class StripedStore final : public BlockStore, public SessionHost {
   using PuttingKey = std::pair<NamespaceId, BlockId>;
 
   Task<Result<NamespaceId>> Register(NamespaceOptions options);
-  // Ok when two targets have it, or all where there are fewer.
-  Task<Status> SaveSpace(SpaceRecord record);
+  SpaceRegistry& spaces() const { return parts_.home.spaces(); }
+  SpaceSweeper& sweeper() { return parts_.home.sweeper(); }
+  const RunJudge& judge() const { return parts_.index.judge(); }
   Task<Status> DeleteStripe(StripeName name);
   const SpaceRecord* FindSpace(NamespaceId space) const;
   uint32_t NowSeconds() const;
@@ -112,9 +109,10 @@ class StripedStore final : public BlockStore, public SessionHost {
               Found& found);
   // Cuts off what went while the lookup still waited for other runs.
   void CutGone(Found& found) const;
-  void FinishEach(EachHit& hit, const std::vector<KnownRun::Place>& places,
-                  const LeaseOrder& order);
-  LeaseId Lease(const std::vector<KnownStripePtr>& stripes, const LeaseOrder& order);
+  Task<void> FinishEach(EachHit& hit, const std::vector<KnownRun::Place>& places,
+                        LeaseOrder order);
+  // Marks as gone what its home does not have any more.
+  Task<LeaseGrant> Lease(std::vector<KnownStripePtr> stripes, LeaseOrder order);
   Task<BlockReadResult> GetOne(RunKey run, BlockRead read, Instant deadline,
                                LoadEstimator::Ticket& load);
   Task<BlockReadResult> GetFrom(KnownRunPtr run, RunKey key, const BlockRead& read,
@@ -141,12 +139,6 @@ class StripedStore final : public BlockStore, public SessionHost {
 
   StripedStoreParts parts_;
   const StripedStoreOptions options_;
-  StoreStats stats_;
-  LeaseTable leases_;
-  SpaceRegistry registry_;
-  SpaceLedger ledger_;
-  IndexClient index_;
-  SpaceSweeper sweeper_;
   StripeWriter writer_;
   Admission admission_;
   BlockReader reader_;

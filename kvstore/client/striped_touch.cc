@@ -14,7 +14,7 @@ Task<std::vector<Status>> StripedStore::Touch(NamespaceId space, std::vector<Blo
   const SpaceRecord* known = FindSpace(space);
   Status refused;
   if (known == nullptr) {
-    refused = registry_.WhyNot(space);
+    refused = spaces().WhyNot(space);
   } else {
     refused = CheckKeep(keep_until);
   }
@@ -47,20 +47,20 @@ Task<std::vector<Status>> StripedStore::TouchBlocks(SpaceRecord space, std::vect
     for (; end < places.size() && places[end] / space.run_blocks == run_number; ++end) {
       wanted.push_back(chain[places[end]]);
     }
-    auto run = co_await index_.Load(RunOf(space, chain, places[begin]), wanted);
+    auto run = co_await parts_.index.Load(RunOf(space, chain, places[begin]), wanted);
     for (size_t i = begin; i < end; ++i) {
       if (!run.ok()) {
         outcomes[i] = run.status();
         continue;
       }
-      const IndexClient::Answer answer = index_.Find(*run.value(), space.id, wanted[i - begin]);
+      const RunJudge::Answer answer = judge().Find(*run.value(), space.id, wanted[i - begin]);
       if (answer.place == nullptr) {
         const bool is_lost = answer.reason == MissReason::kUnavailable;
         outcomes[i] = Status(is_lost ? Code::kUnavailable : Code::kNotFound);
         continue;
       }
       const KnownStripePtr stripe = answer.place->stripe;
-      index_.Touch(*stripe);
+      parts_.index.Touch(*stripe);
       if (keep_until == 0) continue;
       const auto known = kept.find(stripe->manifest.stripe);
       if (known != kept.end()) {
@@ -68,7 +68,7 @@ Task<std::vector<Status>> StripedStore::TouchBlocks(SpaceRecord space, std::vect
         continue;
       }
       const KeepLimits limits = LimitsOf(space);
-      outcomes[i] = co_await index_.Keep(stripe, keep_until, limits);
+      outcomes[i] = co_await parts_.index.Keep(stripe, keep_until, limits);
       kept.emplace(stripe->manifest.stripe, outcomes[i]);
     }
     begin = end;

@@ -117,7 +117,7 @@ uint64_t MemoryLimit(const DaemonConfig& config) {
   const bool remembers = admission.policy == AdmissionPolicy::kSecondSight;
   const uint64_t sightings = remembers ? uint64_t{4} * admission.sightings_max : 0;
   return sightings + node.node.store.write_buffer_bytes + node.node.store.reader.copy_bytes_max +
-         node.node.store.reader.rebuild_bytes_max + node.node.store.index_cache_bytes +
+         node.node.store.reader.rebuild_bytes_max + node.node.home.index_cache_bytes +
          node.node.store.cache.bytes_max + node.metadata_cache_bytes +
          node.metadata_memtable_bytes + config.server.payload_bytes_max;
 }

@@ -72,7 +72,7 @@ void AddMemory(std::vector<ConfigField>& fields) {
   add("memory.rebuild_buffer", 128 * kMebi, "For the survivors that degraded reads decode.",
       [](C& c) -> auto& { return c.node.node.store.reader.rebuild_bytes_max; });
   add("memory.index_cache", kMebi, "For manifests of runs that were asked for lately.",
-      [](C& c) -> auto& { return c.node.node.store.index_cache_bytes; });
+      [](C& c) -> auto& { return c.node.node.home.index_cache_bytes; });
   add("memory.block_cache", 0, "For hot blocks, served without an SSD.",
       [](C& c) -> auto& { return c.node.node.store.cache.bytes_max; });
   add("memory.metadata_cache", kMebi, "RocksDB's block cache, for all targets together.",
@@ -112,9 +112,9 @@ void AddSessions(std::vector<ConfigField>& fields) {
                             "A client that does not take its answers for so long is cut off.",
                             [](C& c) -> auto& { return c.server.stall_timeout; }));
   count("leases.max", 1 << 24, "Leases at once; beyond it lookups give none.",
-        [](C& c) -> auto& { return c.node.node.store.leases.leases_max; });
+        [](C& c) -> auto& { return c.node.node.home.leases.leases_max; });
   count("leases.stripes_max", 1 << 26, "Stripes under leases, counted once a lease.",
-        [](C& c) -> auto& { return c.node.node.store.leases.stripes_max; });
+        [](C& c) -> auto& { return c.node.node.home.leases.stripes_max; });
   fields.push_back(Number("leases.capacity_percent_max", FieldKind::kCount, 0, 90,
                           "Of the capacity: what leases may keep from eviction at once.",
                           [](C& c) -> auto& { return c.node.node.leased_percent_max; }));

@@ -48,37 +48,8 @@ Task<Status> CopyStripe(const LocalTargets& targets, LocalTarget& from, StripeNa
 
 }  // namespace
 
-std::optional<StripeState> FindState(const LocalTargets& targets, StripeId stripe) {
-  std::optional<StripeState> best;
-  for (const auto& target : targets) {
-    const std::optional<StripeState> state = target->index().Find(stripe);
-    if (!state) continue;
-    if (!best) {
-      best = state;
-      continue;
-    }
-    best->expires_at = std::max(best->expires_at, state->expires_at);
-    best->last_access = std::max(best->last_access, state->last_access);
-    best->hit = best->hit || state->hit;
-    best->keep_until = std::max(best->keep_until, state->keep_until);
-  }
-  return best;
-}
-
-Task<Result<StripeName>> FindName(const LocalTargets& targets, StripeId stripe) {
-  Status failure(Code::kNotFound);
-  for (const auto& target : targets) {
-    if (!target->MayHaveFiled(stripe)) continue;
-    auto name = co_await target->index().NameOf(stripe);
-    if (name.ok()) co_return name;
-    if (name.code() == Code::kUnavailable) failure = name.status();
-  }
-  co_return failure;
-}
-
-Task<Status> RemoveStripe(const LocalTargets& targets, IndexClient& index, StripeId stripe,
-                          MissReason reason) {
-  auto name = co_await FindName(targets, stripe);
+Task<Status> RemoveStripe(StripeIndex& index, StripeId stripe, MissReason reason) {
+  const auto name = co_await index.NameOf(stripe);
   if (name.ok()) co_return co_await index.Remove(name.value(), reason);
   if (name.code() != Code::kNotFound) co_return name.status();
   const StripeName shards_only{.space = {}, .run = {}, .stripe = stripe};

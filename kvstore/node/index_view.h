@@ -2,10 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
-#include "kvstore/client/index_client.h"
+#include "kvstore/client/stripe_index.h"
 #include "kvstore/index/index_replica.h"
 #include "kvstore/node/local_target.h"
 
@@ -13,17 +12,9 @@ namespace cairn::kv {
 
 using LocalTargets = std::vector<std::unique_ptr<LocalTarget>>;
 
-// The state with the latest access and expiry of any replica; nothing when none has filed it.
-std::optional<StripeState> FindState(const LocalTargets& targets, StripeId stripe);
-
-// Under which run the stripe is filed: one read of metadata. kNotFound when no replica has a
-// whole record of it; kUnavailable when one that has it could not be read.
-Task<Result<StripeName>> FindName(const LocalTargets& targets, StripeId stripe);
-
 // Takes it out of the index and its shards off the targets, also where no index has it. As
-// IndexClient::Remove; kUnavailable also when its name could not be read.
-Task<Status> RemoveStripe(const LocalTargets& targets, IndexClient& index, StripeId stripe,
-                          MissReason reason);
+// StripeIndex::Remove; kUnavailable also when its name could not be read.
+Task<Status> RemoveStripe(StripeIndex& index, StripeId stripe, MissReason reason);
 
 // How many shards the targets have, by their tables.
 uint32_t ShardsAtHand(const LocalTargets& targets, const Manifest& manifest);

@@ -89,9 +89,9 @@ void MaintenancePass::NoteProgress(size_t done, size_t all, Nanos taken) {
 }
 
 Task<void> MaintenancePass::VisitOne(StripeId stripe) {
-  const std::optional<StripeState> state = FindState(parts_.targets, stripe);
+  const std::optional<StripeState> state = parts_.index.StateOf(stripe);
   if (!state || parts_.clock.UnixNow() >= state->expires_at || !Wants(*state)) co_return;
-  auto found = co_await FindStripe(parts_.targets, stripe);
+  auto found = co_await parts_.index.FindFiled(stripe);
   if (!found.ok()) co_return;
   const RestoreReport report = co_await Visit(std::move(found).value());
   status_.bytes_done += report.bytes;
@@ -109,6 +109,7 @@ std::vector<std::pair<StripeId, StripeState>> MaintenancePass::AllStripes() cons
   std::vector<std::pair<StripeId, StripeState>> all;
   for (size_t i = 0; i < parts_.targets.size(); ++i) {
     const auto add = [&](StripeId stripe, const StripeState& state) {
+      if (!parts_.index.IsHome(stripe)) return true;
       for (size_t before = 0; before < i; ++before) {
         if (parts_.targets[before]->MayHaveFiled(stripe)) return true;
       }
@@ -118,37 +119,6 @@ std::vector<std::pair<StripeId, StripeState>> MaintenancePass::AllStripes() cons
     parts_.targets[i]->index().states().ForEachAfter(std::nullopt, add);
   }
   return all;
-}
-
-Task<Result<FiledStripe>> FindStripe(const LocalTargets& targets, StripeId stripe) {
-  auto name = co_await FindName(targets, stripe);
-  if (!name.ok()) co_return name.status();
-  const StripeName filed = name.value();
-  std::optional<FiledStripe> best;
-  for (const auto& target : targets) {
-    if (!target->MayHaveFiled(stripe)) continue;
-    auto run = co_await target->LookUp(filed.space, filed.run);
-    if (!run.ok()) continue;
-    for (IndexedStripe& one : run.value()) {
-      if (one.manifest.stripe != stripe) continue;
-      if (!best) {
-        best = FiledStripe{.stripe = std::move(one), .uneven = false};
-        continue;
-      }
-      IndexedStripe& known = best->stripe;
-      known.expires_at = std::max(known.expires_at, one.expires_at);
-      known.keep_until = std::max(known.keep_until, one.keep_until);
-      known.last_access = std::max(known.last_access, one.last_access);
-      known.hit = known.hit || one.hit;
-      if (known.manifest.generation == one.manifest.generation) continue;
-      best->uneven = true;
-      if (known.manifest.generation < one.manifest.generation) {
-        known.manifest = std::move(one.manifest);
-      }
-    }
-  }
-  if (!best) co_return Status(Code::kNotFound);
-  co_return std::move(*best);
 }
 
 }  // namespace cairn::kv

@@ -6,6 +6,7 @@
 
 #include "kvstore/async/gate.h"
 #include "kvstore/base/log.h"
+#include "kvstore/client/home_index.h"
 #include "kvstore/client/store_admin.h"
 #include "kvstore/client/stripe_restorer.h"
 #include "kvstore/io/clock.h"
@@ -21,6 +22,7 @@ class MaintenancePass {
     Clock& clock;
     Log& log;
     const LocalTargets& targets;
+    HomeIndex& index;
     StripeRestorer& restorer;
   };
   MaintenancePass(Parts parts, const char* name);
@@ -44,7 +46,7 @@ class MaintenancePass {
   virtual bool Wants(const StripeState& state) const = 0;
   virtual Task<RestoreReport> Visit(FiledStripe stripe) = 0;
 
-  // Every stripe that some replica has filed, once each.
+  // Every stripe that some replica here has filed, and that this node is the home of, once each.
   std::vector<std::pair<StripeId, StripeState>> AllStripes() const;
 
   Parts parts_;
@@ -61,9 +63,5 @@ class MaintenancePass {
   std::shared_ptr<Event> ended_;
   Gate gate_;
 };
-
-// The newest manifest of the stripe that any replica has, and the latest of what they say of it.
-// kNotFound when none has it.
-Task<Result<FiledStripe>> FindStripe(const LocalTargets& targets, StripeId stripe);
 
 }  // namespace cairn::kv

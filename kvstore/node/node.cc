@@ -30,42 +30,10 @@ Node::~Node() = default;
 Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions options) {
   std::unique_ptr<Node> node(new Node(parts, options));
   KV_CO_RETURN_IF_ERROR(co_await node->OpenTargets());
-  std::vector<TargetPort*> ports;
-  uint64_t segment_size_min = kSegmentSizeMax;
-  uint64_t capacity = 0;
-  for (const auto& target : node->targets_) {
-    ports.push_back(target.get());
-    const SegmentLogStats stats = target->log().stats();
-    const uint64_t segments = std::max<uint64_t>(1, target->log().segments().size());
-    capacity += stats.capacity_bytes;
-    segment_size_min = std::min(segment_size_min, stats.capacity_bytes / segments);
-  }
-  StripedStoreOptions store_options = options.store;
-  store_options.shard_size_max =
-      AlignDown(segment_size_min - std::min(segment_size_min, kRecordOverheadMax), kSectorSize);
-  store_options.kept_bytes_max = capacity / 100 * options.kept_percent_max;
-  store_options.capacity_bytes = capacity;
-  store_options.target_away = !node->all_here();
-  store_options.leases.bytes_max = capacity / 100 * options.leased_percent_max;
-  node->set_ = std::make_unique<TargetSet>(parts.clock, std::move(ports));
-  const Reclaimer::Parts reclaimer_parts{
-      .loop = parts.loop, .clock = parts.clock, .log = parts.log, .targets = node->targets_};
-  node->reclaimer_ = std::make_unique<Reclaimer>(reclaimer_parts, options.reclaim);
-  const StripedStoreParts store_parts{.loop = parts.loop,
-                                      .clock = parts.clock,
-                                      .workers = parts.workers,
-                                      .random = parts.random,
-                                      .log = parts.log,
-                                      .targets = *node->set_,
-                                      .keeper = *node->reclaimer_};
-  node->store_ = std::make_unique<StripedStore>(store_parts, store_options);
-  node->reclaimer_->Use(node->store_->index(), node->store_->writer(), node->store_->stats());
-  node->window_ =
-      std::make_unique<WindowStore>(parts.clock, *node->store_, node->store_->stats(),
-                                    options.window_bytes);
+  node->MakeStore();
   node->MakePasses();
   // Until the replicas are compared, a miss is believed only after asking all of them.
-  node->store_->index().set_settled(false);
+  node->home_->index().set_settled(false);
   const Status loaded = co_await node->store_->LoadSpaces();
   if (!loaded.ok()) {
     for (const auto& target : node->targets_) (void)co_await target->log().Stop();
@@ -77,10 +45,61 @@ Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions opti
   co_return std::move(node);
 }
 
+void Node::MakeStore() {
+  std::vector<TargetPort*> ports;
+  uint64_t segment_size_min = kSegmentSizeMax;
+  uint64_t capacity = 0;
+  for (const auto& target : targets_) {
+    ports.push_back(target.get());
+    const SegmentLogStats stats = target->log().stats();
+    const uint64_t segments = std::max<uint64_t>(1, target->log().segments().size());
+    capacity += stats.capacity_bytes;
+    segment_size_min = std::min(segment_size_min, stats.capacity_bytes / segments);
+  }
+  set_ = std::make_unique<TargetSet>(parts_.clock, std::move(ports));
+  placement_ = std::make_unique<LocalPlacement>(*set_);
+  space_store_ = std::make_unique<TargetSpaceStore>(parts_.clock, parts_.log, *set_);
+  HomeOptions home_options = options_.home;
+  home_options.kept_bytes_max = capacity / 100 * options_.kept_percent_max;
+  home_options.leases.bytes_max = capacity / 100 * options_.leased_percent_max;
+  const Home::Parts home_parts{.loop = parts_.loop,
+                               .clock = parts_.clock,
+                               .random = parts_.random,
+                               .log = parts_.log,
+                               .targets = *set_,
+                               .placement = *placement_,
+                               .tenure = sole_home_};
+  home_ = std::make_unique<Home>(home_parts, home_options);
+  const Reclaimer::Parts reclaimer_parts{
+      .loop = parts_.loop, .clock = parts_.clock, .log = parts_.log, .targets = targets_};
+  reclaimer_ = std::make_unique<Reclaimer>(reclaimer_parts, options_.reclaim);
+  StripedStoreOptions store_options = options_.store;
+  store_options.shard_size_max =
+      AlignDown(segment_size_min - std::min(segment_size_min, kRecordOverheadMax), kSectorSize);
+  store_options.capacity_bytes = capacity;
+  store_options.target_away = !all_here();
+  const StripedStoreParts store_parts{.loop = parts_.loop,
+                                      .clock = parts_.clock,
+                                      .workers = parts_.workers,
+                                      .random = parts_.random,
+                                      .log = parts_.log,
+                                      .targets = *set_,
+                                      .placement = *placement_,
+                                      .home = *home_,
+                                      .index = home_->index(),
+                                      .space_store = *space_store_,
+                                      .keeper = *reclaimer_};
+  store_ = std::make_unique<StripedStore>(store_parts, store_options);
+  reclaimer_->Use(home_->index(), store_->writer(), store_->stats());
+  window_ = std::make_unique<WindowStore>(parts_.clock, *store_, store_->stats(),
+                                          options_.window_bytes);
+}
+
 void Node::MakePasses() {
   const StripeRestorer::Parts restorer_parts{.workers = parts_.workers,
                                              .random = parts_.random,
                                              .targets = *set_,
+                                             .placement = *placement_,
                                              .index = store_->index(),
                                              .keeper = *reclaimer_,
                                              .buffers = store_->reader().rebuilds(),
@@ -90,6 +109,7 @@ void Node::MakePasses() {
                                           .clock = parts_.clock,
                                           .log = parts_.log,
                                           .targets = targets_,
+                                          .index = home_->index(),
                                           .restorer = *restorer_};
   scrubber_ = std::make_unique<Scrubber>(pass_parts);
   repairer_ = std::make_unique<Repairer>(pass_parts, options_.repair);
@@ -187,8 +207,7 @@ Task<void> Node::ApplyRemovals() {
       outcome = listed.status();
     }
     for (const StripeId& stripe : removals[i]) {
-      auto& index = store_->index();
-      Status removed = co_await RemoveStripe(targets_, index, stripe, MissReason::kAbsent);
+      Status removed = co_await RemoveStripe(home_->index(), stripe, MissReason::kAbsent);
       if (!removed.ok()) outcome = std::move(removed);
     }
   }
@@ -219,7 +238,7 @@ Task<void> Node::Recover() {
 // where shards have moved, only those that moved carry the newest. Without any the stripe is
 // garbage, which reclaim finds.
 Task<Status> Node::RecoverStripe(StripeId stripe) {
-  if (FindState(targets_, stripe)) co_return Status();
+  if (home_->index().StateOf(stripe)) co_return Status();
   uint32_t held = 0;
   for (const auto& target : targets_) held += target->log().Find(stripe) ? 1 : 0;
   std::optional<Manifest> best;
@@ -286,7 +305,7 @@ Task<void> Node::Maintain() {
 
 Task<void> Node::RestoreDamaged() {
   for (const StripeId& stripe : reclaimer_->TakeDamaged()) {
-    auto filed = co_await FindStripe(targets_, stripe);
+    auto filed = co_await home_->index().FindFiled(stripe);
     if (!filed.ok()) continue;
     const RestoreReport report = co_await restorer_->Restore(std::move(filed).value());
     if (report.failed > 0) {
@@ -305,7 +324,7 @@ Task<void> Node::Checkpoint() {
 }
 
 Task<void> Node::RepairIndexIfNeeded() {
-  IndexClient& index = store_->index();
+  HomeIndex& index = home_->index();
   if (index.settled()) co_return;
   index.set_settled(true);  // A publication that goes astray meanwhile takes it back.
   uint64_t filed = 0;

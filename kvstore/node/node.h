@@ -6,6 +6,7 @@
 
 #include "kvstore/async/gate.h"
 #include "kvstore/base/log.h"
+#include "kvstore/client/local_placement.h"
 #include "kvstore/client/striped_store.h"
 #include "kvstore/client/window_store.h"
 #include "kvstore/node/local_target.h"
@@ -17,7 +18,8 @@ namespace cairn::kv {
 
 struct NodeOptions {
   uint64_t segment_size = kSegmentSizeDefault;  // Of targets that are formatted from now on.
-  StripedStoreOptions store;                    // shard_size_max is computed.
+  HomeOptions home;
+  StripedStoreOptions store;  // shard_size_max is computed.
   ReclaimerOptions reclaim;
   RepairOptions repair;
   uint64_t window_bytes = 64 * kMiB;  // Of blocks that live in memory only (Medium::kMemory).
@@ -67,6 +69,7 @@ class Node {
   BlockStore& store() { return *window_; }
   StripedStore& striped() { return *store_; }
   WindowStore& window() { return *window_; }
+  Home& home() { return *home_; }
   // Counters, with those of the targets.
   StoreStats stats() const;
   const LocalTargets& targets() const { return targets_; }
@@ -90,6 +93,7 @@ class Node {
  private:
   Node(NodeParts parts, NodeOptions options);
 
+  void MakeStore();
   void MakePasses();
   Task<Status> OpenTargets();
   Task<Result<TargetMedium>> OpenMedium(uint32_t i);
@@ -113,6 +117,10 @@ class Node {
   std::vector<Place> places_;
   std::unique_ptr<Reclaimer> reclaimer_;
   std::unique_ptr<TargetSet> set_;
+  std::unique_ptr<Placement> placement_;
+  SoleHome sole_home_;
+  std::unique_ptr<Home> home_;
+  std::unique_ptr<SpaceStore> space_store_;
   std::unique_ptr<StripedStore> store_;
   std::unique_ptr<WindowStore> window_;
   std::unique_ptr<StripeRestorer> restorer_;

@@ -64,7 +64,7 @@ Task<Result<std::vector<SpaceInfo>>> NodeAdmin::ListSpaces() {
 
 Task<Result<NamespaceId>> NodeAdmin::CreateSpace(NamespaceOptions options) {
   const std::string& name = options.name;
-  if (node_.striped().spaces().FindName(name) != nullptr || IsInMemory(name)) {
+  if (node_.home().spaces().FindName(name) != nullptr || IsInMemory(name)) {
     co_return Status(Code::kConflict, "namespace \"" + name + "\" exists already");
   }
   if (options.medium == Medium::kMemory) co_return node_.window().CreateSpace(std::move(options));
@@ -139,7 +139,7 @@ Task<Result<BlockPage>> NodeAdmin::ListBlocks(NamespaceId space, std::string tex
   if (limit < 1 || limit > kLimitMax) {
     co_return Status(Code::kInvalid, "a page has 1 to 10,000 blocks");
   }
-  const SpaceRegistry& spaces = node_.striped().spaces();
+  const SpaceRegistry& spaces = node_.home().spaces();
   if (spaces.Find(space) == nullptr) co_return spaces.WhyNot(space);
   Result<Cursor> decoded = Decode(space, text);
   if (!decoded.ok()) co_return decoded.status();
@@ -193,7 +193,7 @@ bool NodeAdmin::IsRepeated(size_t place, StripeId stripe) const {
 
 uint32_t NodeAdmin::AddBlocks(const Manifest& manifest, uint32_t done, uint32_t limit,
                               BlockPage& page) {
-  const std::optional<StripeState> state = node_.striped().index().StateOf(manifest.stripe);
+  const std::optional<StripeState> state = node_.home().index().StateOf(manifest.stripe);
   const auto count = static_cast<uint32_t>(manifest.blocks.size());
   if (!state || node_.UnixNow() >= state->expires_at) return count;
   for (; done < count && page.blocks.size() < limit; ++done) {
@@ -208,7 +208,7 @@ BlockInfo NodeAdmin::InfoOf(const Manifest& manifest, size_t block) const {
   info.size = manifest.blocks[block].size;
   info.stripe = manifest.stripe;
   info.run = manifest.run;
-  const std::optional<StripeState> state = node_.striped().index().StateOf(manifest.stripe);
+  const std::optional<StripeState> state = node_.home().index().StateOf(manifest.stripe);
   if (!state) return info;
   info.expires_at = state->expires_at;
   info.last_access = {int64_t{state->last_access} * 1000};
@@ -226,14 +226,13 @@ uint32_t NodeAdmin::PlaceOf(TargetId target) const {
 
 Task<Result<BlockDetails>> NodeAdmin::Inspect(NamespaceId space, std::vector<BlockId> chain,
                                               uint32_t at, bool verify) {
-  const SpaceRegistry& spaces = node_.striped().spaces();
+  const SpaceRegistry& spaces = node_.home().spaces();
   const SpaceRecord* record = spaces.Find(space);
   if (record == nullptr) co_return spaces.WhyNot(space);
   if (at >= chain.size()) co_return Status(Code::kInvalid, "the chain has no such block");
   const RunKey key{space, RunId{chain[at - at % record->run_blocks]}};
   const std::vector<BlockId> wanted{chain[at]};
-  IndexClient& index = node_.striped().index();
-  auto run = co_await index.Load(key, wanted);
+  auto run = co_await node_.striped().index().Load(key, wanted);
   if (!run.ok()) co_return run.status();
   // Also what cannot be restored just now is shown.
   const auto known = run.value()->Find(wanted[0]);

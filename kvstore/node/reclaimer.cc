@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "kvstore/node/maintenance_pass.h"
-
 namespace cairn::kv {
 namespace {
 
@@ -33,7 +31,7 @@ uint64_t FreeSegments(const LocalTarget& target) {
 
 Reclaimer::Reclaimer(Parts parts, ReclaimerOptions options) : parts_(parts), options_(options) {}
 
-void Reclaimer::Use(IndexClient& index, const StripeWriter& writer, StoreStats& stats) {
+void Reclaimer::Use(StripeIndex& index, const StripeWriter& writer, StoreStats& stats) {
   index_ = &index;
   writer_ = &writer;
   stats_ = &stats;
@@ -63,7 +61,7 @@ uint64_t Reclaimer::FreeWanted(const LocalTarget& target) const {
                         options_.free_segments_min_percent);
 }
 
-// True when some target has more free segments than before, or none lacks any.
+// True when some segment was freed, also when puts have taken it again since, or none is lacking.
 Task<bool> Reclaimer::ReclaimAll() {
   running_ = std::make_shared<Event>(parts_.loop);
   const std::shared_ptr<Event> running = running_;
@@ -73,20 +71,18 @@ Task<bool> Reclaimer::ReclaimAll() {
   for (const auto& target : parts_.targets) {
     const uint64_t wanted = FreeWanted(*target);
     if (wanted == 0 || stopping_) continue;
-    const uint64_t before = FreeSegments(*target);
-    co_await ReclaimTarget(*target, wanted);
-    const uint64_t after = FreeSegments(*target);
-    progress = progress || after > before;
-    lacking = lacking || after == 0;
+    const bool freed = co_await ReclaimTarget(*target, wanted);
+    progress = progress || freed;
+    lacking = lacking || FreeSegments(*target) == 0;
   }
   running_ = nullptr;
   running->Set();
   co_return progress || !lacking;
 }
 
-Task<void> Reclaimer::ReclaimTarget(LocalTarget& target, uint64_t segments_wanted) {
+Task<bool> Reclaimer::ReclaimTarget(LocalTarget& target, uint64_t segments_wanted) {
   std::vector<Candidate> candidates = Candidates(target);
-  if (candidates.empty()) co_return;
+  if (candidates.empty()) co_return false;
   co_await CollectShards(target, candidates);
   std::vector<SegmentView> views;
   uint64_t largest = 0;
@@ -101,11 +97,14 @@ Task<void> Reclaimer::ReclaimTarget(LocalTarget& target, uint64_t segments_wante
                                    largest, options_.move_percent_max),
       .now_seconds = static_cast<uint32_t>(parts_.clock.UnixNow().value / 1000)};
   std::vector<SegmentReclaim> plan = planners_[target.id()].Plan(views, need);
+  bool any_freed = false;
   for (SegmentReclaim& reclaim : plan) {
-    if (stopping_) co_return;
+    if (stopping_) break;
     const Candidate& candidate = candidates[reclaim.segment];
-    co_await Execute(target, candidate, std::move(reclaim));
+    const bool freed = co_await Execute(target, candidate, std::move(reclaim));
+    any_freed = any_freed || freed;
   }
+  co_return any_freed;
 }
 
 // All sealed segments; or, where these are many, the ones that look empty and a sample of the rest
@@ -155,40 +154,70 @@ Task<void> Reclaimer::CollectShards(const LocalTarget& target,
   }
   size_t looked_up = 0;
   for (Candidate& candidate : candidates) {
-    for (size_t i = 0; i < candidate.stripes.size(); ++i) {
-      ShardView& shard = candidate.view.shards[i];
-      const uint64_t bytes = shard.bytes;
-      shard = RecentViewOf(candidate.stripes[i]);
-      shard.bytes = bytes;
-      if (++looked_up % kStatesPerStep == 0) co_await Pause();
+    const size_t count = candidate.stripes.size();
+    for (size_t begin = 0; begin < count;) {
+      const size_t end = std::min(count, begin + kStatesPerStep - looked_up % kStatesPerStep);
+      co_await LookUpStates(candidate, begin, end);
+      looked_up += end - begin;
+      begin = end;
+      if (looked_up % kStatesPerStep == 0) co_await Pause();
     }
   }
 }
 
-ShardView Reclaimer::ViewOf(StripeId stripe) const {
-  ShardView view{.fate = ShardView::Fate::kDead};
-  const std::optional<StripeState> state = FindState(parts_.targets, stripe);
-  if (writer_->IsInFlight(stripe)) {
-    view.fate = ShardView::Fate::kPinned;
-  } else if (state) {
-    const bool expired = parts_.clock.UnixNow() >= state->expires_at;
-    view.fate = expired ? ShardView::Fate::kExpired : ShardView::Fate::kLive;
-    if (!expired && index_->IsHeld(stripe)) view.fate = ShardView::Fate::kHeld;
-    view.hit = state->hit;
-    view.last_access = state->last_access;
-    view.position = state->position;
+Task<void> Reclaimer::LookUpStates(Candidate& candidate, size_t begin, size_t end) {
+  std::vector<StripeId> unknown;
+  for (size_t i = begin; i < end; ++i) {
+    if (!views_.contains(candidate.stripes[i])) unknown.push_back(candidate.stripes[i]);
   }
+  const std::vector<StripeReport> reports = co_await index_->StatesOf(unknown);
+  if (views_.size() + unknown.size() > kViewsMax) views_.clear();
+  for (size_t i = 0; i < unknown.size(); ++i) {
+    views_.insert_or_assign(unknown[i], ViewOf(unknown[i], reports[i]));
+  }
+  for (size_t i = begin; i < end; ++i) {
+    const auto known = views_.find(candidate.stripes[i]);
+    ShardView& shard = candidate.view.shards[i];
+    const uint64_t bytes = shard.bytes;
+    shard = known == views_.end() ? ShardView{.fate = ShardView::Fate::kPinned} : known->second;
+    shard.bytes = bytes;
+  }
+}
+
+ShardView Reclaimer::ViewOf(StripeId stripe, const StripeReport& report) {
+  ShardView view{.fate = ShardView::Fate::kPinned};
+  if (writer_->IsInFlight(stripe) || report.kind == StripeReport::Kind::kUnknown) return view;
+  if (report.kind == StripeReport::Kind::kAbsent) {
+    if (IsGarbage(stripe, report)) view.fate = ShardView::Fate::kDead;
+    return view;
+  }
+  const bool expired = parts_.clock.UnixNow() >= report.state.expires_at;
+  view.fate = expired ? ShardView::Fate::kExpired : ShardView::Fate::kLive;
+  if (!expired && report.held) view.fate = ShardView::Fate::kHeld;
+  view.hit = report.state.hit;
+  view.last_access = report.state.last_access;
+  view.position = report.state.position;
   return view;
 }
 
-ShardView Reclaimer::RecentViewOf(StripeId stripe) {
-  const auto found = views_.find(stripe);
-  if (found != views_.end()) return found->second;
-  if (views_.size() >= kViewsMax) views_.clear();
-  return views_.emplace(stripe, ViewOf(stripe)).first->second;
+bool Reclaimer::IsGarbage(StripeId stripe, const StripeReport& report) {
+  if (report.kind != StripeReport::Kind::kAbsent || writer_->IsInFlight(stripe)) {
+    absent_since_.erase(stripe);
+    return false;
+  }
+  if (options_.unpublished_age.value == 0) return true;
+  if (absent_since_.size() >= kViewsMax) absent_since_.clear();
+  const Instant now = parts_.clock.Now();
+  return now - absent_since_.emplace(stripe, now).first->second >= options_.unpublished_age;
 }
 
-Task<void> Reclaimer::Execute(LocalTarget& target, const Candidate& candidate,
+Task<bool> Reclaimer::IsHeld(StripeId stripe) {
+  const std::vector<StripeId> asked{stripe};
+  const std::vector<StripeReport> reports = co_await index_->StatesOf(asked);
+  co_return ViewOf(stripe, reports[0]).fate == ShardView::Fate::kHeld;
+}
+
+Task<bool> Reclaimer::Execute(LocalTarget& target, const Candidate& candidate,
                               SegmentReclaim reclaim) {
   const auto ids = [&](const std::vector<uint32_t>& shards) {
     std::vector<StripeId> stripes;
@@ -196,12 +225,15 @@ Task<void> Reclaimer::Execute(LocalTarget& target, const Candidate& candidate,
     return stripes;
   };
   // What came to be held since the plan was made.
-  std::erase_if(reclaim.evict, [&](uint32_t i) {
-    if (ViewOf(candidate.stripes[i]).fate != ShardView::Fate::kHeld) return false;
-    reclaim.move.push_back(i);
-    return true;
-  });
-  if (!co_await MoveAll(target, candidate, reclaim)) co_return;
+  const std::vector<StripeId> doomed = ids(reclaim.evict);
+  const std::vector<StripeReport> reports = co_await index_->StatesOf(doomed);
+  std::vector<uint32_t> evict;
+  for (size_t i = 0; i < doomed.size(); ++i) {
+    const bool held = ViewOf(doomed[i], reports[i]).fate == ShardView::Fate::kHeld;
+    (held ? reclaim.move : evict).push_back(reclaim.evict[i]);
+  }
+  reclaim.evict = std::move(evict);
+  if (!co_await MoveAll(target, candidate, reclaim)) co_return false;
   co_await RemoveAll(ids(reclaim.expired), MissReason::kExpired);
   co_await RemoveAll(ids(reclaim.evict), MissReason::kEvicted);
   for (const uint32_t i : reclaim.dead) {
@@ -211,6 +243,7 @@ Task<void> Reclaimer::Execute(LocalTarget& target, const Candidate& candidate,
   }
   const Status freed = co_await target.log().Free(candidate.segment.id);
   if (!freed.ok()) parts_.log.Debug(target.label() + ": not freed: " + freed.ToString());
+  co_return freed.ok();
 }
 
 // False when something held could not be moved: then the segment stays.
@@ -222,7 +255,7 @@ Task<bool> Reclaimer::MoveAll(LocalTarget& target, const Candidate& candidate,
     // Gone meanwhile is fine; without room for it, it goes.
     if (moved.ok() || moved.code() == Code::kNotFound) continue;
     if (moved.code() != Code::kNoSpace && co_await DropDamaged(target, stripe)) continue;
-    if (ViewOf(stripe).fate == ShardView::Fate::kHeld) co_return false;
+    if (co_await IsHeld(stripe)) co_return false;
     reclaim.evict.push_back(i);
   }
   co_return true;
@@ -230,10 +263,18 @@ Task<bool> Reclaimer::MoveAll(LocalTarget& target, const Candidate& candidate,
 
 // A shard that cannot be read is as good as lost: where others restore the stripe, it goes alone.
 Task<bool> Reclaimer::DropDamaged(LocalTarget& target, StripeId stripe) {
-  auto filed = co_await FindStripe(parts_.targets, stripe);
-  if (!filed.ok()) co_return false;
-  const Manifest& manifest = filed.value().stripe.manifest;
-  if (ShardsAtHand(parts_.targets, manifest) <= manifest.data_shards) co_return false;
+  const auto name = co_await index_->NameOf(stripe);
+  if (!name.ok()) co_return false;
+  const RunKey key{name.value().space, name.value().run};
+  const auto run = co_await index_->LoadAll(key);
+  if (!run.ok()) co_return false;
+  const std::vector<KnownStripePtr>& stripes = run.value()->stripes();
+  const auto spared = [&](const KnownStripePtr& known) {
+    const Manifest& manifest = known->manifest;
+    return manifest.stripe == stripe &&
+           ShardsAtHand(parts_.targets, manifest) > manifest.data_shards;
+  };
+  if (std::none_of(stripes.begin(), stripes.end(), spared)) co_return false;
   const Status dropped = co_await target.Drop(stripe);
   if (dropped.ok() && damaged_.size() < kDamagedMax) damaged_.push_back(stripe);
   co_return dropped.ok();
@@ -249,7 +290,7 @@ Task<void> Reclaimer::RemoveAll(std::vector<StripeId> stripes, MissReason reason
     std::vector<Task<Status>> removals;
     for (size_t i = begin; i < std::min(stripes.size(), begin + kRemovalsAtOnce); ++i) {
       views_.erase(stripes[i]);
-      removals.push_back(RemoveStripe(parts_.targets, *index_, stripes[i], reason));
+      removals.push_back(RemoveStripe(*index_, stripes[i], reason));
     }
     // What is held stays: its segment is not freed this time. What a target kept is found out by
     // its shards, and reclaimed again.
@@ -276,15 +317,20 @@ Task<bool> Reclaimer::PurgeOneTarget() {
       return false;  // The next call for this target goes on behind `reached`.
     }
     reached = stripe;
-    if (now < state.expires_at) return true;
-    const std::optional<StripeState> newest = FindState(parts_.targets, stripe);
-    if (newest && now >= newest->expires_at) over.push_back(stripe);
+    if (now >= state.expires_at) over.push_back(stripe);
     return true;
   };
   parts_.targets[purge_next_]->index().states().ForEachAfter(after, look);
   const bool many = over.size() >= kPurgeMax;
   after = many || visited > kPurgeVisits ? reached : std::nullopt;
-  co_await RemoveAll(std::move(over), MissReason::kExpired);
+  // Another replica may know of later hits.
+  const std::vector<StripeReport> reports = co_await index_->StatesOf(over);
+  std::vector<StripeId> expired;
+  for (size_t i = 0; i < over.size(); ++i) {
+    const bool filed = reports[i].kind == StripeReport::Kind::kFiled;
+    if (filed && now >= reports[i].state.expires_at) expired.push_back(over[i]);
+  }
+  co_await RemoveAll(std::move(expired), MissReason::kExpired);
   co_return many;
 }
 
@@ -295,15 +341,24 @@ Task<void> Reclaimer::ReapOrphans() {
       std::vector<StripeId> held;
       const auto visit = [&](const SegmentLog::HeldShard& shard) { held.push_back(shard.stripe); };
       after = target->log().VisitShards(after, kShardsPerStep, visit);
-      for (const StripeId& stripe : held) {
+      const std::vector<StripeId> garbage = co_await GarbageOf(std::move(held));
+      for (const StripeId& stripe : garbage) {
         if (stopping_) co_return;
-        if (writer_->IsInFlight(stripe) || FindState(parts_.targets, stripe)) continue;
         const Status dropped = co_await target->Drop(stripe);
         if (dropped.ok()) ++stats_->dropped_stripes;
       }
       co_await Pause();
-    } while (after);
+    } while (after && !stopping_);
   }
+}
+
+Task<std::vector<StripeId>> Reclaimer::GarbageOf(std::vector<StripeId> held) {
+  const std::vector<StripeReport> reports = co_await index_->StatesOf(held);
+  std::vector<StripeId> garbage;
+  for (size_t i = 0; i < held.size(); ++i) {
+    if (IsGarbage(held[i], reports[i])) garbage.push_back(held[i]);
+  }
+  co_return std::move(garbage);
 }
 
 }  // namespace cairn::kv

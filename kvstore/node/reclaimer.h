@@ -11,7 +11,7 @@
 
 #include "kvstore/async/event.h"
 #include "kvstore/base/log.h"
-#include "kvstore/client/index_client.h"
+#include "kvstore/client/stripe_index.h"
 #include "kvstore/client/stripe_writer.h"
 #include "kvstore/node/index_view.h"
 #include "kvstore/reclaim/reclaim_plan.h"
@@ -22,6 +22,9 @@ struct ReclaimerOptions {
   // The watermark, of each target. At least 2 segments: one for moves, one for puts.
   uint32_t free_segments_min_percent = 1;
   uint32_t move_percent_max = 30;  // Bytes rewritten, of bytes put.
+  // How long a shard may be here before its stripe is published, where other nodes write stripes:
+  // what is in no index for so long is garbage. 0: only this process writes.
+  Nanos unpublished_age = {};
 };
 
 // Loop thread only. One reclaim at a time; who asks meanwhile waits for it.
@@ -36,7 +39,7 @@ class Reclaimer final : public SpaceKeeper {
   };
   Reclaimer(Parts parts, ReclaimerOptions options);
   // Before the first call of any other method.
-  void Use(IndexClient& index, const StripeWriter& writer, StoreStats& stats);
+  void Use(StripeIndex& index, const StripeWriter& writer, StoreStats& stats);
 
   Task<Status> MakeRoom(uint64_t bytes) override;
   // Reclaims where less is free than the watermark asks for.
@@ -44,7 +47,8 @@ class Reclaimer final : public SpaceKeeper {
   // Removes stripes whose time is over, of one target's replica: at most 256, and looks at 65,536
   // at most. Where there are as many, the next targets follow, 16 in all.
   Task<void> PurgeExpired();
-  // Drops shards that no index knows and nobody is putting: left over by a crash.
+  // Drops shards that no index knows and nobody is putting: left over by a crash. What nobody can
+  // be asked about is kept.
   Task<void> ReapOrphans();
   // Stripes that lost a damaged shard to reclaim since the last call: to be restored.
   std::vector<StripeId> TakeDamaged() { return std::exchange(damaged_, {}); }
@@ -61,13 +65,17 @@ class Reclaimer final : public SpaceKeeper {
 
   uint64_t FreeWanted(const LocalTarget& target) const;
   Task<bool> ReclaimAll();
-  Task<void> ReclaimTarget(LocalTarget& target, uint64_t segments_wanted);
+  // Whether a segment was freed.
+  Task<bool> ReclaimTarget(LocalTarget& target, uint64_t segments_wanted);
   std::vector<Candidate> Candidates(const LocalTarget& target);
   Task<void> CollectShards(const LocalTarget& target, std::vector<Candidate>& candidates);
-  ShardView ViewOf(StripeId stripe) const;
-  // The same, as of an earlier target of this reclaim: most stripes are on all of them.
-  ShardView RecentViewOf(StripeId stripe);
-  Task<void> Execute(LocalTarget& target, const Candidate& candidate, SegmentReclaim reclaim);
+  Task<void> LookUpStates(Candidate& candidate, size_t begin, size_t end);
+  ShardView ViewOf(StripeId stripe, const StripeReport& report);
+  Task<bool> IsHeld(StripeId stripe);
+  // True once it was found in no index for options_.unpublished_age, and nobody here is putting it.
+  bool IsGarbage(StripeId stripe, const StripeReport& report);
+  Task<std::vector<StripeId>> GarbageOf(std::vector<StripeId> held);
+  Task<bool> Execute(LocalTarget& target, const Candidate& candidate, SegmentReclaim reclaim);
   Task<bool> MoveAll(LocalTarget& target, const Candidate& candidate, SegmentReclaim& reclaim);
   Task<void> RemoveAll(std::vector<StripeId> stripes, MissReason reason);
   // False when the stripe cannot do without it: then nothing was done.
@@ -79,12 +87,14 @@ class Reclaimer final : public SpaceKeeper {
 
   Parts parts_;
   const ReclaimerOptions options_;
-  IndexClient* index_ = nullptr;
+  StripeIndex* index_ = nullptr;
   const StripeWriter* writer_ = nullptr;
   StoreStats* stats_ = nullptr;
   std::shared_ptr<Event> running_;  // Set when the reclaim in progress ends. Shared with waiters.
   std::map<TargetId, ReclaimPlanner> planners_;
-  std::unordered_map<StripeId, ShardView, IdHash> views_;  // Of this reclaim; bounded.
+  // Of this reclaim; bounded. Most stripes are on all targets.
+  std::unordered_map<StripeId, ShardView, IdHash> views_;
+  std::unordered_map<StripeId, Instant, IdHash> absent_since_;  // In no index; bounded.
   uint64_t rounds_ = 0;
   size_t purge_next_ = 0;
   std::vector<std::optional<StripeId>> purge_after_;  // Of each target, where to go on.

@@ -111,7 +111,7 @@ TEST(Leases, DoNotProtectFromDeletion) {
   EXPECT_THAT(store.Await(store.store().Delete(store.space, chain.ids, 0)), IsOk());
   EXPECT_THAT(store.Get(chain, 0), HasCode(Code::kNotFound));
   EXPECT_EQ(store.Lookup(chain).miss, MissReason::kAbsent);
-  EXPECT_EQ(store.store().leases().Stats(store.clock().Now()).bytes, 0u);
+  EXPECT_EQ(store.store().home().leases().Stats(store.clock().Now()).bytes, 0u);
 }
 
 TEST(Leases, OfSingleBlocksHoldThoseThatWereFound) {

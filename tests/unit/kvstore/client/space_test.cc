@@ -121,9 +121,9 @@ TEST(Spaces, ADeletedOneGivesItsSpaceBackInSteps) {
   store.Await(store.store().KeepHouse());
   EXPECT_EQ(store.stats().deleted_stripes, 256u) << "one step";
   store.Reopen();  // It goes on after a restart.
-  EXPECT_TRUE(store.store().spaces().IsDeleted(doomed));
+  EXPECT_TRUE(store.store().home().spaces().IsDeleted(doomed));
   int steps = 0;
-  while (store.store().sweeper().sweeping()) {
+  while (store.store().home().sweeper().sweeping()) {
     store.Await(store.store().KeepHouse());
     ASSERT_LT(++steps, 20);
   }
@@ -145,8 +145,8 @@ TEST(Spaces, ATargetThatWasAwayCannotBringADeletedOneBack) {
   store.target(3).tombstones.clear();
   const NamespaceId old = store.space;
   store.Reopen();
-  EXPECT_TRUE(store.store().spaces().IsDeleted(old));
-  EXPECT_EQ(store.store().spaces().FindName("tests"), nullptr);
+  EXPECT_TRUE(store.store().home().spaces().IsDeleted(old));
+  EXPECT_EQ(store.store().home().spaces().FindName("tests"), nullptr);
   EXPECT_TRUE(store.target(3).tombstones.contains(old)) << "it learned the deletion";
   EXPECT_FALSE(store.target(3).spaces.contains("tests"));
 }

@@ -10,6 +10,7 @@
 #include "kvstore/client/striped_store.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/kvstore/client/fake_target.h"
+#include "tests/unit/kvstore/client/local_home.h"
 
 namespace cairn::kv {
 
@@ -53,12 +54,23 @@ class Store {
   }
 
   void Reopen() {
+    store_.reset();
+    home_ = std::make_unique<LocalHome>(LocalHome::Parts{.loop = loop_,
+                                                         .clock = clock_,
+                                                         .random = random_,
+                                                         .log = log_,
+                                                         .targets = *set_},
+                                        home_options_);
     StripedStoreParts parts{.loop = loop_,
                             .clock = clock_,
                             .workers = workers_,
                             .random = random_,
                             .log = log_,
                             .targets = *set_,
+                            .placement = home_->placement,
+                            .home = home_->home,
+                            .index = home_->home.index(),
+                            .space_store = home_->space_store,
                             .keeper = keeper_};
     store_ = std::make_unique<StripedStore>(parts, options_);
     EXPECT_THAT(Await(store_->LoadSpaces()), testing::IsOk());
@@ -110,6 +122,7 @@ class Store {
   StoreStats& stats() { return store_->stats(); }
   StripedStore& store() { return *store_; }
   StripedStoreOptions& options() { return options_; }  // For Reopen.
+  HomeOptions& home_options() { return home_options_; }
   FakeClock& clock() { return clock_; }
   FakeKeeper& keeper() { return keeper_; }
   Loop& loop() { return loop_; }
@@ -126,6 +139,8 @@ class Store {
   FakeKeeper keeper_;
   std::vector<std::unique_ptr<FakeTarget>> targets_;
   std::unique_ptr<TargetSet> set_;
+  HomeOptions home_options_;
+  std::unique_ptr<LocalHome> home_;
   std::unique_ptr<StripedStore> store_;
 };
 

@@ -44,12 +44,12 @@ std::vector<Broken> Table() {
       {"listen.admin_token_file:",
        [](DaemonConfig& c) { c.listen.admin_token_file = "/etc/cairn/token"; }},
       {"keep them below 80 %",
-       [](DaemonConfig& c) { c.node.node.store.index_cache_bytes = 7 * kGiB; }},
+       [](DaemonConfig& c) { c.node.node.home.index_cache_bytes = 7 * kGiB; }},
       {"keep them below 80 %",
        [](DaemonConfig& c) {
          c.node.node.store.admission.policy = AdmissionPolicy::kSecondSight;
          c.node.node.store.admission.sightings_max = 1 << 30;
-         c.node.node.store.index_cache_bytes = 3 * kGiB;
+         c.node.node.home.index_cache_bytes = 3 * kGiB;
        }},
       {"upkeep.checkpoint_interval:",
        [](DaemonConfig& c) { c.node.node.checkpoint_interval = Millis(100); }},

@@ -72,7 +72,7 @@ TEST(LeasePressure, LeasesAreBoundedByAShareOfTheCapacity) {
   EXPECT_EQ(granted, 5u);
   StripedStore& store = pressure.machine.world.node().striped();
   const Instant now = pressure.machine.world.clock().Now();
-  EXPECT_EQ(store.leases().Stats(now).refused, 11u);
+  EXPECT_EQ(store.home().leases().Stats(now).refused, 11u);
   pressure.Fill(40);
 }
 

@@ -165,7 +165,7 @@ TEST(Repair, FilingTheIndexAnewDoesNotCountAsUse) {
     std::vector<uint32_t> seconds;
     for (const auto& target : shop.world.node().targets()) {
       const auto add = [&](StripeId stripe, const StripeState&) {
-        seconds.push_back(FindState(shop.world.node().targets(), stripe)->last_access);
+        seconds.push_back(shop.world.node().home().index().StateOf(stripe)->last_access);
         return true;
       };
       target->index().states().ForEachAfter(std::nullopt, add);

@@ -109,7 +109,7 @@ TEST(Node, FilesTheIndexAnewWhereAReplicaWasReplaced) {
     machine.Start();
     machine.Pass(Seconds(10));
   }
-  EXPECT_TRUE(machine.world.node().striped().index().settled());
+  EXPECT_TRUE(machine.world.node().home().index().settled());
   EXPECT_EQ(machine.Readable(chain), 40u);
 }
 

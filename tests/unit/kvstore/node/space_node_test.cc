@@ -92,7 +92,7 @@ TEST_F(SpaceNodeTest, PromisesHoldUnderPressureAndThroughACrash) {
               Each(IsOk()));
   machine.Crash(sim::CrashMode::kProcess);
   ASSERT_THAT(machine.world.Start(), IsOk());
-  (void)Fill(striped().spaces().FindName("tests")->id, 60);  // 240 MB into 128 MiB.
+  (void)Fill(striped().home().spaces().FindName("tests")->id, 60);  // 240 MB into 128 MiB.
   EXPECT_GT(machine.world.node().stats().evicted_stripes, 0u);
   EXPECT_EQ(Readable(space, kept), 8u);
 }
@@ -112,7 +112,7 @@ TEST_F(SpaceNodeTest, PromisesTogetherLeaveRoomForOthers) {
     machine.Pass(Seconds(2));
   }
   EXPECT_EQ(kept, 11);  // 5.8 MiB each of 64: half the capacity.
-  (void)Fill(striped().spaces().FindName("tests")->id, 40);
+  (void)Fill(striped().home().spaces().FindName("tests")->id, 40);
 }
 
 TEST_F(SpaceNodeTest, ADeletedNamespaceGivesItsBytesBackAlsoAfterARestart) {
@@ -123,10 +123,10 @@ TEST_F(SpaceNodeTest, ADeletedNamespaceGivesItsBytesBackAlsoAfterARestart) {
   EXPECT_THAT(machine.world.clock().Await(striped().DeleteSpace("doomed")), IsOk());
   machine.Crash(sim::CrashMode::kPowerCut);  // Before a single stripe is removed.
   ASSERT_THAT(machine.world.Start(), IsOk());
-  EXPECT_TRUE(striped().spaces().IsDeleted(space));
+  EXPECT_TRUE(striped().home().spaces().IsDeleted(space));
   machine.Pass(Seconds(30));
   EXPECT_EQ(machine.world.node().stats().live_bytes, 0u);
-  EXPECT_FALSE(striped().sweeper().sweeping());
+  EXPECT_FALSE(striped().home().sweeper().sweeping());
   const NamespaceId again = Create("doomed", 0);
   EXPECT_NE(again, space);
 }

@@ -17,6 +17,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/kvstore/client/fake_target.h"
+#include "tests/unit/kvstore/client/local_home.h"
 
 namespace cairn::kv {
 
@@ -42,6 +43,11 @@ class ServedStore {
       ports.push_back(targets_.back().get());
     }
     set_ = std::make_unique<TargetSet>(*clock_, ports);
+    home_ = std::make_unique<LocalHome>(LocalHome::Parts{.loop = loop_,
+                                                         .clock = *clock_,
+                                                         .random = random_,
+                                                         .log = log_,
+                                                         .targets = *set_});
     StripedStoreOptions options;
     options.shard_size_max = 16 * kMiB;
     options.cache.bytes_max = 0;
@@ -51,6 +57,10 @@ class ServedStore {
                                                               .random = random_,
                                                               .log = log_,
                                                               .targets = *set_,
+                                                              .placement = home_->placement,
+                                                              .home = home_->home,
+                                                              .index = home_->home.index(),
+                                                              .space_store = home_->space_store,
                                                               .keeper = keeper_},
                                             options);
     EXPECT_THAT(Await(store_->LoadSpaces()), testing::IsOk());
@@ -174,6 +184,7 @@ class ServedStore {
   NoRoom keeper_;
   std::vector<std::unique_ptr<FakeTarget>> targets_;
   std::unique_ptr<TargetSet> set_;
+  std::unique_ptr<LocalHome> home_;
   std::unique_ptr<StripedStore> store_;
   ServerOptions options_;
   std::unique_ptr<Server> server_;

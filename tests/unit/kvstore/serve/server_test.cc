@@ -340,10 +340,10 @@ TEST_F(ServerTest, LeasesEndWithTheirSession) {
   EXPECT_THAT(other.Call<std::vector<Status>>(Verb::kRenew, renew).value(),
               Each(HasCode(Code::kNotFound)));  // It is not the other's.
   EXPECT_THAT(client.Call<std::vector<Status>>(Verb::kRenew, renew).value(), Each(IsOk()));
-  EXPECT_EQ(served_.store().leases().Stats(served_.clock().Now()).active, 1u);
+  EXPECT_EQ(served_.store().home().leases().Stats(served_.clock().Now()).active, 1u);
   client.Leave();
   served_.Until([this] { return served_.stats().sessions == 1; });
-  EXPECT_EQ(served_.store().leases().Stats(served_.clock().Now()).active, 0u);
+  EXPECT_EQ(served_.store().home().leases().Stats(served_.clock().Now()).active, 0u);
 }
 
 TEST_F(ServerTest, ASilentClientIsCutOff) {
@@ -478,7 +478,7 @@ TEST_F(ServerTest, AThousandClientsLeaveNothingBehind) {
   }
   ExpectNothingLeft();
   EXPECT_EQ(OpenDescriptors(), before);
-  EXPECT_EQ(served_.store().leases().Stats(served_.clock().Now()).active, 0u);
+  EXPECT_EQ(served_.store().home().leases().Stats(served_.clock().Now()).active, 0u);
   EXPECT_EQ(served_.stats().sessions_opened, 1000u);
 }
 

@@ -1,0 +1,92 @@
+// What the home of a run answers for its stripes.
+#include "kvstore/client/home_index.h"
+
+#include <gtest/gtest.h>
+
+#include "kvstore/types/group_hash.h"
+#include "tests/unit/kvstore/client/store_fixture.h"
+
+namespace cairn::kv {
+namespace {
+
+using ::testing::Each;
+using testing::HasCode;
+using testing::IsOk;
+using Kind = StripeReport::Kind;
+
+StripeReport ReportOn(Store& store, StripeId stripe) {
+  return store.Await(store.store().index().StatesOf({stripe}))[0];
+}
+
+// The stripes that were put, on whatever target they are filed.
+std::vector<StripeId> Filed(Store& store) {
+  std::set<StripeId> stripes;
+  for (size_t i = 0; i < store.target_count(); ++i) {
+    for (const auto& [id, stripe] : store.target(i).filed) stripes.insert(id);
+  }
+  return {stripes.begin(), stripes.end()};
+}
+
+TEST(HomeIndex, ReportsWhatIsFiledAndWhatIsHeld) {
+  Store store;
+  const Chain chain = store.MakeChain({10'000, 20'000});
+  EXPECT_THAT(store.Put(chain), Each(IsOk()));
+  const StripeId stripe = Filed(store)[0];
+  EXPECT_EQ(ReportOn(store, stripe).kind, Kind::kFiled);
+  EXPECT_FALSE(ReportOn(store, stripe).held);
+  EXPECT_EQ(ReportOn(store, stripe).state.payload_bytes, 12'288u + 20'480u);
+  const ChainHit hit =
+      store.Await(store.store().Lookup(store.space, chain.ids, {.duration = Seconds(10)})).value();
+  EXPECT_EQ(hit.blocks, 2u);
+  EXPECT_TRUE(ReportOn(store, stripe).held);
+  EXPECT_THAT(store.Await(store.store().Release({hit.lease}, {})), IsOk());
+  EXPECT_FALSE(ReportOn(store, stripe).held);
+  EXPECT_EQ(ReportOn(store, StripeId{{1, 2}}).kind, Kind::kAbsent);
+}
+
+TEST(HomeIndex, TheNameOfAStripeIsItsRuns) {
+  Store store;
+  const Chain chain = store.MakeChain({10'000});
+  EXPECT_THAT(store.Put(chain), Each(IsOk()));
+  const StripeId stripe = Filed(store)[0];
+  const auto name = store.Await(store.store().index().NameOf(stripe));
+  EXPECT_EQ(name.value(), (StripeName{store.space, RunId{chain.ids[0]}, stripe}));
+  EXPECT_EQ(GroupHashOf(stripe), GroupHashOf(store.space, RunId{chain.ids[0]}));
+  const auto unknown = store.Await(store.store().index().NameOf(StripeId{{1, 2}}));
+  EXPECT_THAT(unknown, HasCode(Code::kNotFound));
+}
+
+TEST(HomeIndex, LeasesOnlyWhatIsThere) {
+  Store store;
+  const Chain chain = store.MakeChain({10'000});
+  EXPECT_THAT(store.Put(chain), Each(IsOk()));
+  const StripeId stripe = Filed(store)[0];
+  const StripeId unknown{{1, 2}};
+  const LeaseGrant grant = store.Await(store.store().index().Grant(
+      {{.id = stripe, .bytes = 1}, {.id = unknown, .bytes = 1}}, {.duration = Seconds(5)}));
+  EXPECT_NE(grant.lease.value, 0u);
+  EXPECT_EQ(grant.left, Seconds(5));
+  EXPECT_EQ(grant.gone, std::vector<StripeId>{unknown});
+}
+
+// A lookup that finds a run in the cache, and asks for a lease on what its replicas no longer have.
+TEST(HomeIndex, ALookupWithALeaseEndsWhereItsHomeHasNothing) {
+  Store store;
+  const Chain chain = store.MakeChain(std::vector<uint32_t>(16, 10'000));  // Two runs.
+  EXPECT_THAT(store.Put(chain), Each(IsOk()));
+  EXPECT_EQ(store.Lookup(chain).blocks, 16u);
+  for (size_t i = 0; i < store.target_count(); ++i) {
+    std::erase_if(store.target(i).filed, [&](const auto& filed) {
+      return filed.second.manifest.run == RunId{chain.ids[8]};
+    });
+  }
+  EXPECT_EQ(store.Lookup(chain).blocks, 16u);
+  const ChainHit hit =
+      store.Await(store.store().Lookup(store.space, chain.ids, {.duration = Seconds(5)})).value();
+  EXPECT_EQ(hit.blocks, 8u);
+  EXPECT_EQ(hit.miss, MissReason::kAbsent);
+  EXPECT_NE(hit.lease.value, 0u);
+}
+
+}  // namespace
+}  // namespace cairn::kv
