@@ -1,0 +1,345 @@
+// Many nodes, one store: homes, leases across nodes, take-over, and what stale nodes may not do.
+#include <gtest/gtest.h>
+
+#include "tests/support/status_matchers.h"
+
+#include "tests/unit/kvstore/home/home_world.h"
+
+namespace cairn::kv {
+namespace {
+
+using ::testing::Each;
+using testing::HasCode;
+using testing::IsOk;
+
+struct Chain {
+  std::vector<BlockId> ids;
+  std::vector<Bytes> bytes;
+};
+
+Chain MakeChain(World& world, size_t blocks, uint32_t size = 5000) {
+  Chain chain;
+  for (size_t i = 0; i < blocks; ++i) {
+    const uint64_t high = world.random().Next();
+    chain.ids.push_back(BlockId{{high, world.random().Next()}});
+    chain.bytes.emplace_back(size);
+    world.random().Fill(chain.bytes.back().span());
+  }
+  return chain;
+}
+
+// A chain of one run, whose home is node `n`.
+Chain ChainAt(World& world, uint32_t n) {
+  while (true) {
+    Chain chain = MakeChain(world, 4);
+    if (world.HomeOf(RunId{chain.ids[0]}) == NodeId{n}) return chain;
+  }
+}
+
+ChainPut PutOf(World& world, const Chain& chain) {
+  ChainPut put{.space = world.space, .chain = chain.ids};
+  for (size_t i = 0; i < chain.ids.size(); ++i) {
+    put.blocks.push_back({chain.ids[i], chain.bytes[i].span()});
+  }
+  return put;
+}
+
+std::vector<Status> Put(World& world, uint32_t n, const Chain& chain) {
+  return world.Await(world.node(n).store->Put(PutOf(world, chain)));
+}
+
+ChainHit Lookup(World& world, uint32_t n, const Chain& chain, LeaseOrder order = {}) {
+  return world.Await(world.node(n).store->Lookup(world.space, chain.ids, order)).value();
+}
+
+// kCorrupt when the bytes are not those of the block.
+Status Get(World& world, uint32_t n, const Chain& chain, size_t block) {
+  Bytes room(AlignUp(chain.bytes[block].size(), kSectorSize));
+  const std::vector<BlockRead> reads{{chain.ids[block], room.span()}};
+  const auto results = world.Await(world.node(n).store->Get(world.space, chain.ids, reads, kNever));
+  if (!results[0].status.ok()) return results[0].status;
+  const ByteSpan wanted = chain.bytes[block].span();
+  const bool same = results[0].size == wanted.size() &&
+                    std::equal(wanted.begin(), wanted.end(), room.data());
+  return same ? Status() : Status(Code::kCorrupt, "wrong bytes");
+}
+
+// Every stripe that is filed of the chain's first run.
+std::set<StripeId> StripesOf(World& world, const Chain& chain) {
+  std::set<StripeId> stripes;
+  for (const FakeTarget* target : world.all_targets()) {
+    for (const auto& [id, filed] : target->filed) {
+      if (filed.manifest.run == RunId{chain.ids[0]}) stripes.insert(id);
+    }
+  }
+  return stripes;
+}
+
+// What the reclaimer of node `n` does with the chain's stripe.
+Status Evict(World& world, uint32_t n, const Chain& chain) {
+  const std::set<StripeId> stripes = StripesOf(world, chain);
+  KV_CHECK(stripes.size() == 1);
+  const StripeName name{world.space, RunId{chain.ids[0]}, *stripes.begin()};
+  return world.Await(world.node(n).index->Remove(name, MissReason::kEvicted));
+}
+
+class Homes : public ::testing::TestWithParam<uint32_t> {};
+
+TEST_P(Homes, WhatAnyNodePutsAnyOtherGets) {
+  World world({.nodes = GetParam()});
+  std::vector<Chain> chains;
+  for (uint32_t n = 1; n <= GetParam(); ++n) {
+    chains.push_back(MakeChain(world, 10));  // Three runs.
+    EXPECT_THAT(Put(world, n, chains.back()), Each(IsOk()));
+  }
+  for (uint32_t n = 1; n <= GetParam(); ++n) {
+    for (const Chain& chain : chains) {
+      EXPECT_EQ(Lookup(world, n, chain).blocks, 10u);
+      for (const size_t block : {0u, 5u, 9u}) EXPECT_THAT(Get(world, n, chain, block), IsOk());
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Nodes, Homes, ::testing::Values(4, 12));
+
+TEST(Homes, ALeaseTakenThroughOneNodeStopsEvictionByAnother) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  const ChainHit hit = Lookup(world, 1, chain, {.duration = Seconds(50)});
+  EXPECT_EQ(hit.blocks, 4u);
+  ASSERT_NE(hit.lease.value, 0u);
+  EXPECT_THAT(Evict(world, 4, chain), HasCode(Code::kConflict));
+  world.RunFor(Seconds(40));
+  const auto renewed =
+      world.Await(world.node(1).store->Renew({hit.lease}, {.duration = Seconds(50)}));
+  EXPECT_THAT(renewed, Each(IsOk()));
+  world.RunFor(Seconds(40));
+  EXPECT_THAT(Evict(world, 4, chain), HasCode(Code::kConflict));
+  EXPECT_THAT(world.Await(world.node(1).store->Release({hit.lease}, {})), IsOk());
+  EXPECT_THAT(Evict(world, 4, chain), IsOk());
+  EXPECT_EQ(Lookup(world, 1, chain).miss, MissReason::kEvicted);
+}
+
+TEST(Homes, ALeaseEndsWithItsSessionAtEveryHome) {
+  World world({});
+  const Chain chain = MakeChain(world, 16);  // Four runs, of several homes.
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  const SessionId session = world.node(1).store->OpenSession();
+  const ChainHit hit =
+      Lookup(world, 1, chain, {.session = session, .duration = Seconds(50)});
+  ASSERT_NE(hit.lease.value, 0u);
+  const auto active = [&] {
+    uint64_t leases = 0;
+    for (uint32_t n = 1; n <= 4; ++n) {
+      leases += world.node(n).home->leases().Stats(world.clock().Now()).active;
+    }
+    return leases;
+  };
+  EXPECT_GT(active(), 1u);
+  world.node(1).store->EndSession(session);
+  world.RunFor(Seconds(1));
+  EXPECT_EQ(active(), 0u);
+}
+
+TEST(Homes, WhatOneNodeEvictsIsACleanMissForAnotherThatKnewIt) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  EXPECT_THAT(Get(world, 1, chain, 0), IsOk());  // Node 1 knows the run now.
+  EXPECT_THAT(Evict(world, 4, chain), IsOk());
+  EXPECT_THAT(Get(world, 1, chain, 0), HasCode(Code::kNotFound));
+  EXPECT_EQ(Lookup(world, 1, chain).miss, MissReason::kEvicted);
+}
+
+TEST(Homes, OfTwoNodesThatPutTheSameBlocksTheFirstWins) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  auto first = world.node(1).store->Put(PutOf(world, chain));
+  auto second = world.node(2).store->Put(PutOf(world, chain));
+  auto third = world.node(3).store->Put(PutOf(world, chain));
+  EXPECT_THAT(world.Await(std::move(first)), Each(IsOk()));
+  EXPECT_THAT(world.Await(std::move(second)), Each(IsOk()));
+  EXPECT_THAT(world.Await(std::move(third)), Each(IsOk()));
+  EXPECT_EQ(StripesOf(world, chain).size(), 1u);
+  size_t shards = 0;
+  for (const FakeTarget* target : world.all_targets()) shards += target->shards.size();
+  EXPECT_EQ(shards, 3u);  // Of one stripe of one data shard: the losers' are dropped.
+  for (uint32_t n = 1; n <= 4; ++n) EXPECT_THAT(Get(world, n, chain, 3), IsOk());
+}
+
+TEST(Homes, HitsOfOtherNodesReachTheHome) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 3, chain), Each(IsOk()));
+  const StripeId stripe = *StripesOf(world, chain).begin();
+  const auto last_access = [&] {
+    return world.node(3).home->index().StateOf(stripe)->last_access;
+  };
+  const uint32_t before = last_access();
+  world.RunFor(Seconds(100));
+  EXPECT_EQ(Lookup(world, 1, chain).blocks, 4u);
+  world.Await(world.node(1).index->SendUse());
+  EXPECT_GE(last_access(), before + 100);
+}
+
+// --- The home dies ---
+
+TEST(Homes, WithoutItsHomeARunIsReadButNotLeased) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  world.Kill(3);
+  const ChainHit hit = Lookup(world, 1, chain, {.duration = Seconds(5)});
+  EXPECT_EQ(hit.blocks, 4u);
+  EXPECT_EQ(hit.lease.value, 0u);
+  for (size_t block = 0; block < 4; ++block) EXPECT_THAT(Get(world, 2, chain, block), IsOk());
+}
+
+TEST(Homes, ANewHomeLeasesAndEvictsOnlyAfterTheGrace) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  ASSERT_NE(Lookup(world, 1, chain, {.duration = Seconds(90)}).lease.value, 0u);
+  world.Kill(3);
+  world.TakeOver(3);
+  world.Fill();
+  EXPECT_EQ(Lookup(world, 1, chain, {.duration = Seconds(5)}).lease.value, 0u);
+  world.RunFor(Seconds(3));
+  const ChainHit hit = Lookup(world, 1, chain, {.duration = Seconds(5)});
+  EXPECT_EQ(hit.blocks, 4u);
+  EXPECT_NE(hit.lease.value, 0u);
+  world.RunFor(Seconds(80));  // The old home's lease still holds.
+  EXPECT_THAT(Evict(world, 2, chain), HasCode(Code::kConflict));
+  world.RunFor(Seconds(20));
+  // The dead node does not drop its shards.
+  EXPECT_THAT(Evict(world, 2, chain), HasCode(Code::kUnavailable));
+  EXPECT_EQ(Lookup(world, 1, chain).miss, MissReason::kEvicted);
+}
+
+TEST(Homes, ANewHomeFindsWhatItsOwnReplicaLacks) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  const StripeId stripe = *StripesOf(world, chain).begin();
+  world.Kill(3);
+  world.TakeOver(3);
+  const NodeId home = world.HomeOf(RunId{chain.ids[0]});
+  world.Find(world.map().GroupOf(GroupHashOf(stripe)).targets[0]).filed.erase(stripe);
+  EXPECT_EQ(Lookup(world, 1, chain).blocks, 4u);
+  const auto reports = world.Await(world.node(1).index->StatesOf({stripe}));
+  EXPECT_EQ(reports[0].kind, StripeReport::Kind::kUnknown);  // Nobody reclaims it.
+  world.Fill();
+  const auto filled = world.Await(world.node(home.value).index->StatesOf({stripe}));
+  EXPECT_EQ(filled[0].kind, StripeReport::Kind::kFiled);
+}
+
+TEST(Homes, ThePlaceOfADeadHomeIsUnknownNotAbsent) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  const StripeId stripe = *StripesOf(world, chain).begin();
+  world.Kill(3);
+  const auto reports = world.Await(world.node(1).index->StatesOf({stripe}));
+  EXPECT_EQ(reports[0].kind, StripeReport::Kind::kUnknown);
+}
+
+TEST(Homes, ReplicasRefuseTheHomeOfAnOlderEpoch) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  world.node(3).map->frozen = true;  // It has not heard, but reaches everybody.
+  world.TakeOver(3);
+  for (const Status& put : Put(world, 3, chain)) EXPECT_FALSE(put.ok());
+  EXPECT_THAT(Put(world, 1, chain), Each(IsOk()));
+  EXPECT_EQ(StripesOf(world, chain).size(), 1u);
+  EXPECT_FALSE(Evict(world, 3, chain).ok());
+  EXPECT_THAT(Get(world, 2, chain, 0), IsOk());
+}
+
+TEST(Homes, AskersOfAnOldMapAreToldAndAskAgain) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  world.node(1).map->frozen = true;
+  world.TakeOver(3);
+  world.node(1).map->frozen = false;
+  EXPECT_LT(world.node(1).map->epoch(), world.map().epoch);
+  EXPECT_EQ(Lookup(world, 1, chain).blocks, 4u);
+  EXPECT_EQ(world.node(1).map->epoch(), world.map().epoch);
+}
+
+// --- Chance ---
+
+// What was acknowledged, and not evicted since, is there at the end; what is read is right, always.
+void Wander(uint64_t seed) {
+  const uint32_t nodes = 4 + static_cast<uint32_t>(seed % 3) * 4;
+  World world({.nodes = nodes, .targets_each = 2, .seed = seed});
+  Random& random = world.random();
+  std::vector<Chain> chains;
+  std::set<size_t> evicted;
+  uint32_t dead = 0;
+  world.links().loss_per_million = random.Chance(1, 2) ? 5000 : 0;
+  const auto any_node = [&] {
+    uint32_t n = 0;
+    while (!world.IsUp(n)) n = 1 + static_cast<uint32_t>(random.Below(nodes));
+    return n;
+  };
+  std::set<size_t> acknowledged;
+  for (int step = 0; step < 120; ++step) {
+    const uint64_t what = random.Below(20);
+    const uint32_t n = any_node();
+    if (what < 6 || chains.empty()) {
+      chains.push_back(MakeChain(world, 1 + random.Below(9), 3000));
+      bool all = true;
+      for (const Status& put : Put(world, n, chains.back())) all = all && put.ok();
+      if (all) acknowledged.insert(chains.size() - 1);
+      continue;
+    }
+    const size_t at = random.Below(chains.size());
+    const Chain& chain = chains[at];
+    if (what < 13) {
+      const size_t block = random.Below(chain.ids.size());
+      EXPECT_NE(Get(world, n, chain, block).code(), Code::kCorrupt) << seed;
+    } else if (what < 15) {
+      (void)Lookup(world, n, chain, {.duration = Seconds(5)});
+    } else if (what < 17) {
+      for (const StripeId& stripe : StripesOf(world, chain)) {
+        evicted.insert(at);
+        const StripeName name{world.space, RunId{chain.ids[0]}, stripe};
+        (void)world.Await(world.node(n).index->Remove(name, MissReason::kEvicted));
+      }
+    } else if (what == 17 && dead == 0) {
+      dead = any_node();
+      world.Kill(dead);
+    } else if (what == 18 && dead != 0) {
+      if (random.Chance(1, 2)) world.TakeOver(dead);
+    } else if (what == 19 && dead != 0) {
+      world.Restart(dead);
+      world.Fill();
+      dead = 0;
+    } else {
+      world.RunFor(Seconds(static_cast<int64_t>(random.Below(30))));
+    }
+  }
+  world.links().loss_per_million = 0;
+  if (dead != 0) world.Restart(dead);
+  world.Fill();
+  world.RunFor(Seconds(5));
+  for (const size_t at : acknowledged) {
+    if (evicted.contains(at)) continue;
+    for (size_t block = 0; block < chains[at].ids.size(); ++block) {
+      const uint32_t n = any_node();
+      EXPECT_THAT(Get(world, n, chains[at], block), IsOk())
+          << "seed " << seed << ", chain " << at << ", block " << block << ", node " << n;
+    }
+  }
+}
+
+TEST(Homes, KeepWhatWasAcknowledgedWhileNodesComeAndGo) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Wander(seed);
+    if (HasFailure()) break;
+  }
+}
+
+}  // namespace
+}  // namespace cairn::kv
