@@ -190,12 +190,12 @@ TEST(Node, ExpiredStripesGiveTheirSpaceBack) {
 TEST(Node, AFullStoreEvictsTheLeastRecentlyUsedAndTakesEveryPut) {
   StoreWorldOptions small;
   small.targets = 4;
-  small.segments = 8;
+  small.segments = 16;
   Machine machine(small, {.data_shards = 2, .parity_shards = 1});
   const Chain hot = machine.MakeChain(8, 500'000);
   EXPECT_THAT(machine.Put(hot), Each(IsOk()));
   std::vector<Chain> cold;
-  for (int i = 0; i < 40; ++i) {  // 160 MB into 128 MiB of targets.
+  for (int i = 0; i < 80; ++i) {  // 480 MB with parity, into 256 MiB of targets.
     cold.push_back(machine.MakeChain(8, 500'000));
     ASSERT_THAT(machine.Put(cold.back()), Each(IsOk())) << i;
     machine.Pass(Seconds(2));

@@ -98,7 +98,9 @@ TEST(Reclaim, SuffixesGoBeforePrefixes) {
 }
 
 TEST(Reclaim, WhatIsUsedStaysWithinTheRewriteBudget) {
-  Machine machine(SmallWorld(), Space());
+  sim::StoreWorldOptions world = SmallWorld();
+  world.segments = 32;
+  Machine machine(world, Space());
   std::vector<Chain> used;
   for (int i = 0; i < 8; ++i) used.push_back(machine.MakeChain(8, 500'000));
   for (const Chain& chain : used) ASSERT_THAT(machine.Put(chain), Each(IsOk()));

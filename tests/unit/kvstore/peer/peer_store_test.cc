@@ -13,6 +13,7 @@
 #include "tests/sim/sim_disk.h"
 #include "tests/sim/sim_network.h"
 #include "tests/support/status_matchers.h"
+#include "tests/unit/kvstore/client/local_home.h"
 #include "tests/unit/kvstore/client/store_fixture.h"
 #include "tests/unit/kvstore/peer/target_world.h"
 
@@ -41,8 +42,18 @@ class ClientNode {
     StripedStoreOptions options;
     options.shard_size_max = 2 * kMiB;
     options.cache.bytes_max = 0;
-    const StripedStoreParts parts{.loop = loop, .clock = clock, .workers = workers_,
-                                  .random = random_, .log = log_, .targets = *set_,
+    home_ = std::make_unique<LocalHome>(LocalHome::Parts{
+        .loop = loop, .clock = clock, .random = random_, .log = log_, .targets = *set_});
+    const StripedStoreParts parts{.loop = loop,
+                                  .clock = clock,
+                                  .workers = workers_,
+                                  .random = random_,
+                                  .log = log_,
+                                  .targets = *set_,
+                                  .placement = home_->placement,
+                                  .home = home_->home,
+                                  .index = home_->home.index(),
+                                  .space_store = home_->space_store,
                                   .keeper = keeper_};
     store_ = std::make_unique<StripedStore>(parts, options);
   }
@@ -101,6 +112,7 @@ class ClientNode {
   FakeKeeper keeper_;
   std::vector<std::unique_ptr<PeerTarget>> peers_;
   std::unique_ptr<TargetSet> set_;
+  std::unique_ptr<LocalHome> home_;
   std::unique_ptr<StripedStore> store_;
   NamespaceId space_;
 };
