@@ -267,6 +267,21 @@ TEST(Homes, AskersOfAnOldMapAreToldAndAskAgain) {
   EXPECT_EQ(world.node(1).map->epoch(), world.map().epoch);
 }
 
+TEST(Homes, ANodeThatIsNotTheHomeRefuses) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  const home::LoadRequest request{.key = {world.space, RunId{chain.ids[0]}}};
+  const home::RequestHead head{.verb = home::Verb::kLoad, .epoch = 1};
+  for (const uint32_t n : {1u, 3u}) {
+    const Bytes answer = world.Await(
+        world.node(n).service->Answer(NodeId{2}, home::EncodeRequest(head, request)));
+    uint64_t epoch = 0;
+    const auto loaded = home::ParseAnswer<home::LoadAnswer>(answer.span(), epoch);
+    EXPECT_EQ(loaded.code(), n == 3 ? Code::kOk : Code::kUnavailable);
+  }
+}
+
 // --- Chance ---
 
 // What was acknowledged, and not evicted since, is there at the end; what is read is right, always.
