@@ -42,9 +42,9 @@ Task<Status> Agent::Start(Instant deadline) {
 Task<void> Agent::Stop() {
   stopping_.Set();
   co_await gate_.Close();
-  const LeaseId lease = std::exchange(lease_, LeaseId());
+  const NodeLeaseId lease = std::exchange(lease_, NodeLeaseId());
   lease_until_ = Instant();
-  if (lease == LeaseId()) co_return;
+  if (lease == NodeLeaseId()) co_return;
   const Status revoked = co_await store_.Revoke(lease, CallDeadline());
   if (!revoked.ok()) log_.Info("control: the lease is left to run out: " + revoked.ToString());
 }

@@ -87,7 +87,7 @@ class Agent {
   std::string written_work_;
   std::string written_usage_;
   Instant reported_at_;
-  LeaseId lease_;
+  NodeLeaseId lease_;
   bool registered_ = false;  // The report lies under `lease_`.
   Instant lease_until_;
   Instant refreshed_at_;

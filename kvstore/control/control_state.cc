@@ -56,7 +56,7 @@ Result<TransactionOutcome> ControlState::Commit(const Transaction& transaction) 
     if (!Holds(compare)) return TransactionOutcome{.succeeded = false, .revision = revision_};
   }
   for (const Change& change : transaction.changes) {
-    const bool leased = change.kind == Change::Kind::kPut && change.lease != LeaseId{};
+    const bool leased = change.kind == Change::Kind::kPut && change.lease != NodeLeaseId{};
     if (leased && !leases_.contains(change.lease)) {
       return Status(Code::kNotFound, "control store: the lease has run out");
     }
@@ -85,7 +85,7 @@ void ControlState::Put(const Change& change) {
   entry.value = change.value;
   entry.mod_revision = revision_;
   entry.lease = change.lease;
-  if (entry.lease != LeaseId{}) leases_[entry.lease].keys.insert(entry.key);
+  if (entry.lease != NodeLeaseId{}) leases_[entry.lease].keys.insert(entry.key);
   Note(false, entry);
 }
 
@@ -121,20 +121,20 @@ void ControlState::Note(bool deleted, const KeyValue& entry) {
 }
 
 GrantedLease ControlState::Grant(Nanos ttl, Instant now) {
-  const LeaseId id{++last_lease_};
+  const NodeLeaseId id{++last_lease_};
   const Nanos whole = std::max(ttl, Seconds(1));
   leases_[id] = {.ttl = whole, .expires_at = now + whole, .keys = {}};
   return {.id = id, .ttl = whole};
 }
 
-Status ControlState::KeepAlive(LeaseId lease, Instant now) {
+Status ControlState::KeepAlive(NodeLeaseId lease, Instant now) {
   const auto found = leases_.find(lease);
   if (found == leases_.end()) return Status(Code::kNotFound, "the lease has run out");
   found->second.expires_at = now + found->second.ttl;
   return Status();
 }
 
-void ControlState::Revoke(LeaseId lease) {
+void ControlState::Revoke(NodeLeaseId lease) {
   const auto found = leases_.find(lease);
   if (found == leases_.end()) return;
   const std::set<std::string> keys = std::move(found->second.keys);
@@ -145,11 +145,11 @@ void ControlState::Revoke(LeaseId lease) {
 }
 
 void ControlState::Expire(Instant now) {
-  std::vector<LeaseId> over;
+  std::vector<NodeLeaseId> over;
   for (const auto& [id, lease] : leases_) {
     if (lease.expires_at <= now) over.push_back(id);
   }
-  for (const LeaseId id : over) Revoke(id);
+  for (const NodeLeaseId id : over) Revoke(id);
 }
 
 void ControlState::RenewAll(Instant now) {
@@ -183,10 +183,10 @@ std::string ControlState::Encode() const {
   out.Byte(kVersion);
   out.Fixed(revision_);
   uint64_t count = 0;
-  for (const auto& [key, entry] : entries_) count += entry.lease == LeaseId{} ? 1 : 0;
+  for (const auto& [key, entry] : entries_) count += entry.lease == NodeLeaseId{} ? 1 : 0;
   out.Number(count);
   for (const auto& [key, entry] : entries_) {
-    if (entry.lease != LeaseId{}) continue;
+    if (entry.lease != NodeLeaseId{}) continue;
     out.Text(key);
     out.Text(entry.value);
     out.Fixed(entry.create_revision);

@@ -21,8 +21,8 @@ class ControlState {
   Result<TransactionOutcome> Commit(const Transaction& transaction);
 
   GrantedLease Grant(Nanos ttl, Instant now);
-  Status KeepAlive(LeaseId lease, Instant now);
-  void Revoke(LeaseId lease);
+  Status KeepAlive(NodeLeaseId lease, Instant now);
+  void Revoke(NodeLeaseId lease);
   // Revokes what has run out by then.
   void Expire(Instant now);
   // All leases get their whole time from now on: as when the store itself was away.
@@ -56,7 +56,7 @@ class ControlState {
   int64_t first_event_revision_ = 1;  // What happened before it is not known any more.
   std::map<std::string, KeyValue> entries_;
   int64_t last_lease_ = 0;
-  std::map<LeaseId, Lease> leases_;
+  std::map<NodeLeaseId, Lease> leases_;
   std::deque<WatchEvent> events_;
   uint64_t event_bytes_ = 0;
 };

@@ -19,9 +19,9 @@ namespace cairn::kv {
 // Of one value. Of a transaction all keys and values together may have as much.
 inline constexpr uint64_t kControlValueSizeMax = 1 * kMiB;
 
-struct LeaseId {
+struct NodeLeaseId {
   int64_t value = 0;  // 0: none.
-  auto operator<=>(const LeaseId&) const = default;
+  auto operator<=>(const NodeLeaseId&) const = default;
 };
 
 // Each transaction that changes something makes the next revision of the whole store.
@@ -30,7 +30,7 @@ struct KeyValue {
   std::string value;
   int64_t create_revision = 0;  // Of the key's present life.
   int64_t mod_revision = 0;     // Of its last put.
-  LeaseId lease;                // With which the key goes.
+  NodeLeaseId lease;                // With which the key goes.
   bool operator==(const KeyValue&) const = default;
 };
 
@@ -56,7 +56,7 @@ struct Change {
   Kind kind = Kind::kPut;
   std::string key;
   std::string value = {};
-  LeaseId lease = {};  // kPut only: the key goes when the lease does.
+  NodeLeaseId lease = {};  // kPut only: the key goes when the lease does.
 };
 
 // Either all of `changes` happen, in one revision, or none. A key is in at most one of them.
@@ -82,7 +82,7 @@ struct WatchBatch {
 };
 
 struct GrantedLease {
-  LeaseId id;
+  NodeLeaseId id;
   Nanos ttl{0};  // May be longer than was asked for.
 };
 
@@ -103,9 +103,9 @@ class ControlStore {
   // Deadlines of leases may be late, never early.
   virtual Task<Result<GrantedLease>> Grant(Nanos ttl, Instant deadline) = 0;
   // kNotFound when it has run out.
-  virtual Task<Status> KeepAlive(LeaseId lease, Instant deadline) = 0;
+  virtual Task<Status> KeepAlive(NodeLeaseId lease, Instant deadline) = 0;
   // Its keys go at once. A lease that is gone already is a success.
-  virtual Task<Status> Revoke(LeaseId lease, Instant deadline) = 0;
+  virtual Task<Status> Revoke(NodeLeaseId lease, Instant deadline) = 0;
 
   // What happened to keys that begin with `prefix` from `from_revision` (at least 1) on: as soon as
   // there is anything, or an empty batch at the deadline. kNotFound when that far back is not known

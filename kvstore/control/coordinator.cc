@@ -68,9 +68,9 @@ void Coordinator::Start() { gate_.Hold(Run()); }
 Task<void> Coordinator::Stop() {
   stopping_.Set();
   co_await gate_.Close();
-  const LeaseId lease = std::exchange(lease_, LeaseId());
+  const NodeLeaseId lease = std::exchange(lease_, NodeLeaseId());
   Depose();
-  if (lease == LeaseId()) co_return;
+  if (lease == NodeLeaseId()) co_return;
   const Status revoked = co_await store_.Revoke(lease, CallDeadline());
   if (!revoked.ok()) log_.Info("control: the election is left to run out");
 }
@@ -126,7 +126,7 @@ Task<Status> Coordinator::Campaign() {
     if (!outcome.ok()) co_return outcome.status();
     if (!outcome.value().succeeded) co_return Status();
     elected = outcome.value().revision;
-  } else if (leader.value().entries[0].lease == lease_ && lease_ != LeaseId()) {
+  } else if (leader.value().entries[0].lease == lease_ && lease_ != NodeLeaseId()) {
     elected = leader.value().entries[0].create_revision;  // The answer had been lost.
   } else {
     co_return co_await AwaitVacancy(leader.value().revision);

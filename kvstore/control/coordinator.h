@@ -76,7 +76,7 @@ class Coordinator {
   const CoordinatorOptions options_;
   const ControlKeys keys_;
 
-  LeaseId lease_;
+  NodeLeaseId lease_;
   Instant refreshed_at_;
   std::optional<Compare> guard_;            // Holds while this one is elected.
   std::optional<MapStore> maps_;            // While it leads, as the next three.

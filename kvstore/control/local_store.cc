@@ -47,12 +47,12 @@ Task<Result<GrantedLease>> LocalStore::Grant(Nanos ttl, Instant) {
   co_return state().Grant(ttl, clock_.Now());
 }
 
-Task<Status> LocalStore::KeepAlive(LeaseId lease, Instant) {
+Task<Status> LocalStore::KeepAlive(NodeLeaseId lease, Instant) {
   const Semaphore::Permit permit = co_await writer_.Acquire(1);
   co_return state().KeepAlive(lease, clock_.Now());
 }
 
-Task<Status> LocalStore::Revoke(LeaseId lease, Instant) {
+Task<Status> LocalStore::Revoke(NodeLeaseId lease, Instant) {
   const Semaphore::Permit permit = co_await writer_.Acquire(1);
   state().Revoke(lease);
   Wake();

@@ -25,8 +25,8 @@ class LocalStore final : public ControlStore {
   // Answers once the change is kept; when it cannot be kept, it did not happen.
   Task<Result<TransactionOutcome>> Commit(Transaction transaction, Instant deadline) override;
   Task<Result<GrantedLease>> Grant(Nanos ttl, Instant deadline) override;
-  Task<Status> KeepAlive(LeaseId lease, Instant deadline) override;
-  Task<Status> Revoke(LeaseId lease, Instant deadline) override;
+  Task<Status> KeepAlive(NodeLeaseId lease, Instant deadline) override;
+  Task<Status> Revoke(NodeLeaseId lease, Instant deadline) override;
   Task<Result<WatchBatch>> Watch(std::string prefix, int64_t from_revision,
                                  Instant deadline) override;
 

@@ -43,7 +43,7 @@ class SimControl::Client final : public kv::ControlStore {
     return Call(std::move(act), deadline);
   }
 
-  Task<Status> KeepAlive(kv::LeaseId lease, Instant deadline) override {
+  Task<Status> KeepAlive(kv::NodeLeaseId lease, Instant deadline) override {
     std::function<Result<bool>()> act = [this, lease]() -> Result<bool> {
       KV_RETURN_IF_ERROR(control_.state().KeepAlive(lease, control_.clock_.Now()));
       return true;
@@ -52,7 +52,7 @@ class SimControl::Client final : public kv::ControlStore {
     co_return kept.ok() ? Status() : kept.status();
   }
 
-  Task<Status> Revoke(kv::LeaseId lease, Instant deadline) override {
+  Task<Status> Revoke(kv::NodeLeaseId lease, Instant deadline) override {
     std::function<Result<bool>()> act = [this, lease]() -> Result<bool> {
       control_.state().Revoke(lease);
       return true;

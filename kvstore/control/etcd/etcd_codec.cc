@@ -69,7 +69,7 @@ Status ErrorOf(const Json& error) {
   }
 }
 
-Result<Json> Parse(const HttpAnswer& answer) {
+Result<Json> Parse(const HttpReply& answer) {
   Json json = Json::parse(answer.body, nullptr, false);
   if (json.is_discarded() || !json.is_object()) {
     return Status(Code::kUnavailable, "etcd: HTTP status " + std::to_string(answer.status));
@@ -206,7 +206,7 @@ std::string GrantRequest(Nanos ttl) {
   return Json{{"TTL", std::to_string(seconds)}}.dump();
 }
 
-std::string LeaseRequest(LeaseId lease) {
+std::string LeaseRequest(NodeLeaseId lease) {
   return Json{{"ID", std::to_string(lease.value)}}.dump();
 }
 
@@ -217,7 +217,7 @@ std::string WatchRequest(std::string_view prefix, int64_t from_revision) {
   return Json{{"create_request", create}}.dump();
 }
 
-Result<Snapshot> ParseSnapshot(const HttpAnswer& answer) {
+Result<Snapshot> ParseSnapshot(const HttpReply& answer) {
   KV_ASSIGN_OR_RETURN(const Json json, Parse(answer));
   Snapshot snapshot{.revision = RevisionOf(json), .entries = {}};
   if (snapshot.revision == 0) return Malformed();
@@ -229,7 +229,7 @@ Result<Snapshot> ParseSnapshot(const HttpAnswer& answer) {
   return snapshot;
 }
 
-Result<TransactionOutcome> ParseOutcome(const HttpAnswer& answer) {
+Result<TransactionOutcome> ParseOutcome(const HttpReply& answer) {
   KV_ASSIGN_OR_RETURN(const Json json, Parse(answer));
   const Json& succeeded = Member(json, "succeeded");
   const TransactionOutcome outcome{.succeeded = succeeded.is_boolean() && succeeded.get<bool>(),
@@ -238,16 +238,16 @@ Result<TransactionOutcome> ParseOutcome(const HttpAnswer& answer) {
   return outcome;
 }
 
-Result<GrantedLease> ParseGrant(const HttpAnswer& answer) {
+Result<GrantedLease> ParseGrant(const HttpReply& answer) {
   KV_ASSIGN_OR_RETURN(const Json json, Parse(answer));
   const GrantedLease lease{.id = {Number(Member(json, "ID"))},
                            .ttl = Seconds(Number(Member(json, "TTL")))};
-  if (lease.id == LeaseId()) return Malformed();
+  if (lease.id == NodeLeaseId()) return Malformed();
   return lease;
 }
 
-Status ParseKeepAlive(const HttpAnswer& answer) {
-  HttpAnswer first = answer;
+Status ParseKeepAlive(const HttpReply& answer) {
+  HttpReply first = answer;
   first.body = answer.body.substr(0, answer.body.find('\n'));
   KV_ASSIGN_OR_RETURN(const Json json, Parse(first));
   const Json& result = Member(json, "result");
@@ -256,7 +256,7 @@ Status ParseKeepAlive(const HttpAnswer& answer) {
   return Status(Code::kNotFound, "etcd: the lease has run out");
 }
 
-Status ParseRevoke(const HttpAnswer& answer) {
+Status ParseRevoke(const HttpReply& answer) {
   const auto json = Parse(answer);
   return json.ok() || json.code() == Code::kNotFound ? Status() : json.status();
 }
@@ -267,7 +267,7 @@ bool HasWatchOutcome(const std::string& body) {
   return std::any_of(messages.begin(), messages.end(), IsOutcome);
 }
 
-Result<WatchBatch> ParseWatch(const HttpAnswer& answer) {
+Result<WatchBatch> ParseWatch(const HttpReply& answer) {
   WatchBatch batch;
   for (const Json& message : Messages(answer.body)) {
     if (Member(message, "error").is_object()) return ErrorOf(Member(message, "error"));

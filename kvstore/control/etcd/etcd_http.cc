@@ -66,7 +66,7 @@ void EtcdHttp::GiveHandle(void* handle) {
   }
 }
 
-Result<HttpAnswer> EtcdHttp::Post(const std::string& path, const std::string& body, Nanos timeout,
+Result<HttpReply> EtcdHttp::Post(const std::string& path, const std::string& body, Nanos timeout,
                                   Resend resend, const Enough& enough) {
   Status last(Code::kDeadline, "etcd: no time left");
   const size_t first = preferred_;
@@ -88,7 +88,7 @@ Result<HttpAnswer> EtcdHttp::Post(const std::string& path, const std::string& bo
   return last;
 }
 
-Result<HttpAnswer> EtcdHttp::PostTo(const std::string& endpoint, const std::string& path,
+Result<HttpReply> EtcdHttp::PostTo(const std::string& endpoint, const std::string& path,
                                     const std::string& body, Nanos timeout, const Enough& enough,
                                     bool& sent) {
   CURL* handle = TakeHandle();
@@ -117,7 +117,7 @@ Result<HttpAnswer> EtcdHttp::PostTo(const std::string& endpoint, const std::stri
     curl_easy_setopt(handle, CURLOPT_SSLKEY, options_.key_file.c_str());
   }
   const CURLcode code = curl_easy_perform(handle);
-  HttpAnswer answer;
+  HttpReply answer;
   curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &answer.status);
   curl_slist_free_all(headers);
   GiveHandle(handle);

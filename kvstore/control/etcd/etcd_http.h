@@ -22,7 +22,7 @@ struct EtcdOptions {
   std::string key_file = {};
 };
 
-struct HttpAnswer {
+struct HttpReply {
   long status = 0;  // 0: the time was up while the answer was still coming.
   std::string body;
 };
@@ -44,13 +44,13 @@ class EtcdHttp {
 
   // kUnavailable when no server could be reached, or the connection broke; kDeadline when none
   // answered within `timeout`.
-  Result<HttpAnswer> Post(const std::string& path, const std::string& body, Nanos timeout,
+  Result<HttpReply> Post(const std::string& path, const std::string& body, Nanos timeout,
                           Resend resend, const Enough& enough);
 
  private:
   struct Exchange;
 
-  Result<HttpAnswer> PostTo(const std::string& endpoint, const std::string& path,
+  Result<HttpReply> PostTo(const std::string& endpoint, const std::string& path,
                             const std::string& body, Nanos timeout, const Enough& enough,
                             bool& sent);
   void* TakeHandle();

@@ -29,11 +29,11 @@ Result<std::unique_ptr<EtcdStore>> EtcdStore::Create(Clock& clock, Workers& work
   return std::unique_ptr<EtcdStore>(new EtcdStore(clock, workers, options));
 }
 
-Task<Result<HttpAnswer>> EtcdStore::Post(std::string path, std::string body, Instant deadline,
+Task<Result<HttpReply>> EtcdStore::Post(std::string path, std::string body, Instant deadline,
                                          Resend resend, EtcdHttp::Enough enough) {
   const Nanos left = deadline - clock_.Now();
   if (left <= Nanos{0}) co_return Status(Code::kDeadline, "etcd: no time left");
-  std::optional<Result<HttpAnswer>> answer;
+  std::optional<Result<HttpReply>> answer;
   const std::function<void()> call = [&] {
     answer.emplace(http_.Post(path, body, left, resend, enough));
   };
@@ -63,14 +63,14 @@ Task<Result<GrantedLease>> EtcdStore::Grant(Nanos ttl, Instant deadline) {
   co_return ParseGrant(answer.value());
 }
 
-Task<Status> EtcdStore::KeepAlive(LeaseId lease, Instant deadline) {
+Task<Status> EtcdStore::KeepAlive(NodeLeaseId lease, Instant deadline) {
   auto answer =
       co_await Post("/v3/lease/keepalive", LeaseRequest(lease), deadline, Resend::kFreely, nullptr);
   if (!answer.ok()) co_return answer.status();
   co_return ParseKeepAlive(answer.value());
 }
 
-Task<Status> EtcdStore::Revoke(LeaseId lease, Instant deadline) {
+Task<Status> EtcdStore::Revoke(NodeLeaseId lease, Instant deadline) {
   auto answer =
       co_await Post("/v3/lease/revoke", LeaseRequest(lease), deadline, Resend::kFreely, nullptr);
   if (!answer.ok()) co_return answer.status();

@@ -25,8 +25,8 @@ class EtcdStore final : public ControlStore {
   Task<Result<Snapshot>> Range(std::string prefix, Instant deadline) override;
   Task<Result<TransactionOutcome>> Commit(Transaction transaction, Instant deadline) override;
   Task<Result<GrantedLease>> Grant(Nanos ttl, Instant deadline) override;
-  Task<Status> KeepAlive(LeaseId lease, Instant deadline) override;
-  Task<Status> Revoke(LeaseId lease, Instant deadline) override;
+  Task<Status> KeepAlive(NodeLeaseId lease, Instant deadline) override;
+  Task<Status> Revoke(NodeLeaseId lease, Instant deadline) override;
   Task<Result<WatchBatch>> Watch(std::string prefix, int64_t from_revision,
                                  Instant deadline) override;
 
@@ -34,7 +34,7 @@ class EtcdStore final : public ControlStore {
   EtcdStore(Clock& clock, Workers& workers, const EtcdOptions& options)
       : clock_(clock), workers_(workers), http_(options) {}
 
-  Task<Result<HttpAnswer>> Post(std::string path, std::string body, Instant deadline,
+  Task<Result<HttpReply>> Post(std::string path, std::string body, Instant deadline,
                                 EtcdHttp::Resend resend, EtcdHttp::Enough enough);
 
   Clock& clock_;

@@ -20,7 +20,7 @@ struct Twin {
   std::unique_ptr<StoreRig> (*create)();
 };
 
-Change Put(const std::string& key, const std::string& value, LeaseId lease = {}) {
+Change Put(const std::string& key, const std::string& value, NodeLeaseId lease = {}) {
   Change change;
   change.key = key;
   change.value = value;
@@ -65,7 +65,7 @@ class ControlStoreTest : public ::testing::TestWithParam<Twin> {
     for (const KeyValue& entry : Range(prefix).entries) keys.push_back(entry.key);
     return keys;
   }
-  LeaseId Grant(int64_t seconds) {
+  NodeLeaseId Grant(int64_t seconds) {
     return rig_->Await(rig_->store().Grant(Seconds(seconds), rig_->In(10))).value().id;
   }
   Result<WatchBatch> Watch(const std::string& prefix, int64_t from, int64_t seconds) {
@@ -134,7 +134,7 @@ TEST_P(ControlStoreTest, BadTransactionsAreRefused) {
 }
 
 TEST_P(ControlStoreTest, AKeyLivesAsLongAsItsLease) {
-  const LeaseId lease = Grant(2);
+  const NodeLeaseId lease = Grant(2);
   ASSERT_THAT(Commit({}, {Put("/t/a", "1", lease), Put("/t/b", "1")}), IsOk());
   EXPECT_EQ(Range("/t/a").entries.at(0).lease, lease);
   const int64_t revision = Range("/t/").revision;
@@ -151,7 +151,7 @@ TEST_P(ControlStoreTest, AKeyLivesAsLongAsItsLease) {
 }
 
 TEST_P(ControlStoreTest, RevokingALeaseTakesItsKeysAtOnce) {
-  const LeaseId lease = Grant(60);
+  const NodeLeaseId lease = Grant(60);
   ASSERT_THAT(Commit({}, {Put("/t/a", "1", lease)}), IsOk());
   ASSERT_THAT(Commit({}, {Put("/t/b", "1", lease)}), IsOk());
   ASSERT_THAT(Commit({}, {Put("/t/b", "2")}), IsOk());  // Not under the lease any more.
