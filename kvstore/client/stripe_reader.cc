@@ -205,8 +205,12 @@ Task<void> StripeReader::GatherSurvivors(const Manifest& manifest, Instant deadl
     std::vector<std::pair<Survivor, Task<Status>>> calls;
     for (uint8_t i = 0; i < manifest.shard_count(); ++i) {
       if (found.size() + calls.size() >= manifest.data_shards) break;
-      if (survivors.tried[i] || !IsAtHand(manifest, i)) continue;
+      if (survivors.tried[i]) continue;
       survivors.tried[i] = true;
+      if (!IsAtHand(manifest, i)) {
+        ++stats_.missing_shards;
+        continue;
+      }
       const MutableByteSpan into = scratch.subspan(uint64_t{i} * range.size(), range.size());
       SegmentLog::Range part{.stripe = manifest.stripe,
                              .index = {i},

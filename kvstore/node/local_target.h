@@ -68,7 +68,7 @@ class LocalTarget final : public TargetPort {
   std::unique_ptr<SegmentLog> log_;
   std::unique_ptr<IndexReplica> index_;
   uint32_t in_flight_ = 0;
-  bool changed_ = false;  // Since the last Checkpoint.
+  bool changed_ = true;  // Since the last Checkpoint. At first: by the process before.
 };
 
 }  // namespace cairn::kv

@@ -274,7 +274,7 @@ Task<void> Node::PublishRecovered(const Manifest& manifest) {
 
 Task<void> Node::Maintain() {
   const Instant opened = parts_.clock.Now();
-  Instant checkpoint_at = opened + options_.checkpoint_interval;
+  Instant checkpoint_at = opened;  // What was found may be no older than the process before.
   Instant repair_at = opened;
   bool reaped = false;
   while (!stopping_.is_set()) {

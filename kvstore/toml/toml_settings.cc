@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "kvstore/toml/plain_letters.h"
+
 namespace cairn::kv {
 namespace {
 
@@ -39,34 +41,8 @@ Status Broken(const std::string& name, uint64_t line, std::string_view what) {
                 name + ":" + std::to_string(line) + ": " + std::string(what));
 }
 
-bool IsAscii(char c) { return static_cast<uint8_t>(c) < 0x80; }
-
-bool IsEscapable(std::string_view text, size_t at) {
-  return at < text.size() && text[at] != '\n' && IsAscii(text[at]);
-}
-
-// The library takes for impossible what it meets when it looks for white space and finds a letter
-// like U+00FC. TOML has those in strings and comments only, where it does not look, unless a string
-// has several lines. Returns the line of one that is elsewhere; 0: there is none.
-uint64_t LineOfStrayLetter(std::string_view text) {
-  const bool multi_line = text.find("\"\"\"") != text.npos || text.find("'''") != text.npos;
-  uint64_t line = 1;
-  char ends_at = 0;  // What ends the string or comment that we are in; 0: we are in none.
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (!IsAscii(c) && (multi_line || ends_at == 0)) return line;
-    if (c == '\n') ++line;
-    if (c == '\n' || c == ends_at) {
-      ends_at = 0;
-    } else if (c == '\\' && ends_at == '"' && IsEscapable(text, i + 1)) {
-      ++i;
-    } else if (ends_at == 0 && (c == '"' || c == '\'')) {
-      ends_at = c;
-    } else if (ends_at == 0 && c == '#') {
-      ends_at = '\n';
-    }
-  }
-  return 0;
+bool HasEscapes(std::string_view text) {
+  return text.find("\\u") != text.npos || text.find("\\U") != text.npos;
 }
 
 std::string TextOf(double value) {
@@ -111,16 +87,26 @@ Result<std::vector<TomlSetting>> ReadToml(std::string_view text, const std::stri
   if (std::count(text.begin(), text.end(), '.') > kDotsMax) {
     return Broken(name, 1, "it has more than 4096 dots: that is no configuration");
   }
-  if (const uint64_t line = LineOfStrayLetter(text); line > 0) {
-    return Broken(name, line, "letters beyond ASCII belong into quotes, on one line, or comments");
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  PlainLetters letters;
+  const std::string plain = letters.Exchange(text);
+  if (!letters.mistake().empty()) return Broken(name, letters.line(), letters.mistake());
+  // An escape may name a letter that stands for another one now.
+  if (letters.any() && HasEscapes(text)) {
+    return Broken(name, 1, "write all letters as they are, or all as \\u escapes");
   }
   try {
-    const toml::table document = toml::parse(text, name);
+    const toml::table document = toml::parse(plain, name);
     std::vector<TomlSetting> settings;
     Walk(document, "", 1, settings);
+    for (TomlSetting& setting : settings) {
+      setting.key = letters.Original(setting.key);
+      setting.value = letters.Original(setting.value);
+    }
     return settings;
   } catch (const toml::parse_error& error) {
-    return Broken(name, error.source().begin.line, error.description());
+    return Broken(name, error.source().begin.line, letters.Original(error.description()));
   } catch (const Unexpected&) {
     return Broken(name, 1, "it is not TOML, and the parser cannot say where");
   }

@@ -47,12 +47,42 @@ TEST(TomlSettings, WhatIsBrokenIsAnErrorWithItsLine) {
 }
 
 TEST(TomlSettings, LettersBeyondAsciiAreFineInQuotesAndComments) {
-  const auto read = ReadToml("# \u00fc\na = \"\\\"\u00fc\"\nb = '\u00fc' # \u00fc\n", "f");
+  const auto read = ReadToml(
+      "\xEF\xBB\xBF# \u00fc\na = \"\\\"\u00fc\"\nb = '\u00fc' # \u3042\n\"\u3042\" = \"\"\"\n"
+      "\U0001F600 \u00e4\ue001\"\"\"", "f");
   ASSERT_THAT(read, IsOk());
+  ASSERT_EQ(read.value().size(), 3u);
+  EXPECT_EQ(read.value()[0].value, "\"\u00fc");
   EXPECT_EQ(read.value()[1].value, "\u00fc");
-  for (const char* text : {"\u00fc = 1", "a = 1\n[\u00fc]", "a = \"\"\"\\ \u00fc\"\"\""}) {
+  EXPECT_EQ(read.value()[2].key, "\u3042");
+  EXPECT_EQ(read.value()[2].value, "\U0001F600 \u00e4\ue001");
+}
+
+// Each of them once met what toml++ holds to be impossible.
+TEST(TomlSettings, LettersBeyondAsciiElsewhereAreErrors) {
+  for (const char* text :
+       {"\u00fc = 1", "a = 1\n[\u00fc]", "a = \"\"\"\\ \u00fc\"\"\"", "a = 2x\\\"\u00fc\"", "a = 2[\"\u00fc\"",
+        "a = \u3042", "a = \"\\u00fc \u00fc\"", "a = '\xC3'", "a = '\xE0\x80\x80'", "a = '\xED\xA0\x80'"}) {
     EXPECT_THAT(ReadToml(text, "f"), HasCode(Code::kInvalid)) << text;
   }
+}
+
+TEST(TomlSettings, EscapesMeanWhatTheyName) {
+  const auto read = ReadToml("a = \"\\u00fc\\uE000\"", "f");
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read.value()[0].value, "\u00fc\ue000");
+}
+
+TEST(TomlSettings, TooManyDifferentLettersAreAnError) {
+  std::string text = "a = '";
+  for (uint32_t point = 0x4E00; point < 0x4E00 + 6401; ++point) {
+    text += static_cast<char>(0xE0 | point >> 12);
+    text += static_cast<char>(0x80 | (point >> 6 & 0x3F));
+    text += static_cast<char>(0x80 | (point & 0x3F));
+  }
+  EXPECT_THAT(ReadToml(text + "'", "f"), HasCode(Code::kInvalid));
+  text.resize(text.size() - 3);
+  EXPECT_THAT(ReadToml(text + "'", "f"), IsOk());
 }
 
 TEST(TomlSettings, NestedTooDeepIsAnError) {
