@@ -86,6 +86,7 @@ void EngineCore::BeginLookup(Sequence& sequence) {
   sequence.state = Sequence::State::kLoading;
   std::vector<kv::BlockId> chain = sequence.chain.ids();
   chain.resize(std::min(chain.size(), loadable));
+  Borrow(sequence, chain);
   store_.Lookup(std::move(chain), [this, id = sequence.job.id](PrefixHit hit) {
     options_.post([this, id, hit] { OnLookup(id, hit); });
   });
@@ -98,8 +99,7 @@ void EngineCore::OnLookup(RequestId id, PrefixHit hit) {
   const uint32_t blocks = std::min(hit.blocks, static_cast<uint32_t>(loadable));
   sequence.saved_blocks = blocks;
   if (blocks == 0 || !WorthLoading(blocks * block_tokens_, hit.load_estimate)) {
-    sequence.state = Sequence::State::kRunning;
-    return;
+    return Run(sequence, 0);
   }
   std::vector<kv::BlockId> chain = sequence.chain.ids();
   chain.resize(blocks);
@@ -117,7 +117,38 @@ void EngineCore::OnLoaded(RequestId id, uint32_t wanted, uint32_t loaded) {
   if (sequence.cancelled) return End(sequence, FinishReason::kCancelled, kv::Status());
   // What could not be read is computed, and offered to the store again.
   sequence.saved_blocks = loaded;
-  sequence.computed = loaded * block_tokens_;
+  Run(sequence, loaded);
+}
+
+// An answer is often followed by the next question before its last blocks are stored.
+void EngineCore::Borrow(Sequence& sequence, std::span<const kv::BlockId> chain) {
+  sequence.borrowed.resize(chain.size());
+  for (size_t i = 0; i < chain.size(); ++i) {
+    const auto found = being_saved_.find(chain[i]);
+    if (found == being_saved_.end()) continue;
+    pool_.AddReference(found->second);
+    sequence.borrowed[i] = found->second;
+  }
+}
+
+// Puts borrowed blocks into the place of its own, from `first` to the first that was not borrowed,
+// and gives back the others. Returns how many of the first blocks now hold their KV.
+uint32_t EngineCore::TakeBorrowed(Sequence& sequence, uint32_t first) {
+  uint32_t known = first;
+  for (; known < sequence.borrowed.size() && sequence.borrowed[known]; ++known) {
+    std::swap(sequence.blocks[known], *sequence.borrowed[known]);
+  }
+  for (const std::optional<BlockIndex>& block : sequence.borrowed) {
+    if (block) pool_.Release(*block);
+  }
+  sequence.borrowed.clear();
+  return known;
+}
+
+void EngineCore::Run(Sequence& sequence, uint32_t loaded) {
+  const uint32_t known = TakeBorrowed(sequence, loaded);
+  sequence.saved_blocks = std::max(sequence.saved_blocks, known);
+  sequence.computed = known * block_tokens_;
   if (!sequence.preempted) {
     sequence.cached_tokens = sequence.computed;
     stats_.cached_tokens += sequence.computed;

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/compute/backend.h"
@@ -70,6 +72,9 @@ class EngineCore {
   void BeginLookup(Sequence& sequence);
   void OnLookup(RequestId id, PrefixHit hit);
   void OnLoaded(RequestId id, uint32_t wanted, uint32_t loaded);
+  void Borrow(Sequence& sequence, std::span<const kv::BlockId> chain);
+  uint32_t TakeBorrowed(Sequence& sequence, uint32_t first);
+  void Run(Sequence& sequence, uint32_t loaded);
   bool WorthLoading(uint32_t tokens, kv::Nanos load_estimate) const;
 
   // Steps (engine_step.cc).
@@ -85,7 +90,7 @@ class EngineCore {
   // Saves and endings (engine_step.cc).
   void QueueSave(Sequence& sequence);
   void PumpSaves();
-  void OnSaved(std::vector<BlockIndex> blocks, uint32_t saved);
+  void OnSaved(const SaveJob& job, uint32_t saved);
   void End(Sequence& sequence, FinishReason reason, const kv::Status& status);
   void ReleaseBlocks(Sequence& sequence);
   Sequence* Find(RequestId id);
@@ -101,6 +106,8 @@ class EngineCore {
 
   std::vector<std::unique_ptr<Sequence>> sequences_;  // Oldest first.
   std::deque<SaveJob> saves_;
+  // Blocks of saves that wait or are in flight: what the next request shares until it can load.
+  std::map<kv::BlockId, BlockIndex> being_saved_;
   uint32_t saves_in_flight_ = 0;  // Blocks.
   size_t turn_ = 0;               // Rotates who comes first among those that decode.
   double seconds_per_token_ = 0;  // Of prefill, smoothed; 0 until measured.

@@ -160,6 +160,7 @@ void EngineCore::QueueSave(Sequence& sequence) {
   for (uint32_t i = sequence.saved_blocks; i < full; ++i) {
     pool_.AddReference(sequence.blocks[i]);
     job.blocks.push_back(sequence.blocks[i]);
+    being_saved_.emplace(job.chain[i], sequence.blocks[i]);
   }
   sequence.saved_blocks = full;
   saves_.push_back(std::move(job));
@@ -170,19 +171,22 @@ void EngineCore::PumpSaves() {
     SaveJob job = std::move(saves_.front());
     saves_.pop_front();
     saves_in_flight_ += static_cast<uint32_t>(job.blocks.size());
-    store_.Save(std::move(job.chain), job.first, job.blocks,
-                [this, blocks = job.blocks](uint32_t saved) {
-                  options_.post([this, blocks, saved] { OnSaved(blocks, saved); });
-                });
+    store_.Save(job.chain, job.first, job.blocks, [this, job](uint32_t saved) {
+      options_.post([this, job, saved] { OnSaved(job, saved); });
+    });
   }
 }
 
-void EngineCore::OnSaved(std::vector<BlockIndex> blocks, uint32_t saved) {
-  const auto count = static_cast<uint32_t>(blocks.size());
+void EngineCore::OnSaved(const SaveJob& job, uint32_t saved) {
+  const auto count = static_cast<uint32_t>(job.blocks.size());
   saves_in_flight_ -= count;
   stats_.blocks_saved += saved;
   stats_.block_saves_failed += count - saved;
-  for (const BlockIndex block : blocks) pool_.Release(block);
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto found = being_saved_.find(job.chain[job.first + i]);
+    if (found != being_saved_.end() && found->second == job.blocks[i]) being_saved_.erase(found);
+    pool_.Release(job.blocks[i]);
+  }
   PumpSaves();
 }
 
@@ -199,6 +203,7 @@ void EngineCore::End(Sequence& sequence, FinishReason reason, const kv::Status& 
 }
 
 void EngineCore::ReleaseBlocks(Sequence& sequence) {
+  TakeBorrowed(sequence, 0);
   for (const BlockIndex block : sequence.blocks) pool_.Release(block);
   sequence.blocks.clear();
 }

@@ -60,6 +60,9 @@ struct Sequence {
   uint32_t cached_tokens = 0;   // Of the prompt: loaded when it was admitted first.
   uint32_t saved_blocks = 0;    // Of the chain: known to the store, or handed to it.
   std::vector<BlockIndex> blocks;
+  // While it is looked up: those blocks of the prompt that are on their way to the store, each with
+  // a reference. Empty, or one for each block that may be loaded.
+  std::vector<std::optional<BlockIndex>> borrowed;
   PrefixChain chain;
 
   Sampler sampler;

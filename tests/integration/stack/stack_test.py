@@ -25,6 +25,18 @@ def prompt(seed, words):
     return f"Note {seed}. " + " ".join(generator.choice(WORDS) for _ in range(words))
 
 
+def flip_payloads(target):
+    """One bit in each sector of a target that payloads are in; again, and all is as before."""
+    for path in sorted(target.rglob("segments")):
+        with open(path, "r+b") as file:
+            # Behind the first segment's headers.
+            for offset in range(64 * 1024 + 8192, min(path.stat().st_size, 64 << 20), 4096):
+                file.seek(offset + 100)
+                byte = file.read(1)
+                file.seek(offset + 100)
+                file.write(bytes([byte[0] ^ 0x40]))
+
+
 class Stack(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -87,18 +99,14 @@ class GreedyTextIsTheSame(Stack):
         text = prompt(4, 250)
         with self.start() as cairn:
             cold, _ = cairn.chat(text)
-        for path in sorted(targets(self.data)[4].rglob("segments")):
-            with open(path, "r+b") as file:
-                size = path.stat().st_size
-                # All payloads: everything behind the first segment's headers, in strides.
-                for offset in range(64 * 1024 + 8192, min(size, 64 << 20), 4096):
-                    file.seek(offset + 100)
-                    byte = file.read(1)
-                    file.seek(offset + 100)
-                    file.write(bytes([byte[0] ^ 0x40]))
-        with self.start() as cairn:
-            self.assert_warm(*self.ask(cairn, text, cold))
-            self.assertGreater(cairn_metric_soon(cairn, "cairn_store_degraded_reads_total"), 0)
+        for target in targets(self.data)[:3]:  # Two may hold parity of the stripe, and no data.
+            flip_payloads(target)
+            with self.start() as cairn:
+                self.assert_warm(*self.ask(cairn, text, cold))
+                if cairn_metric_soon(cairn, "cairn_store_degraded_reads_total") > 0:
+                    return
+            flip_payloads(target)
+        self.fail("no read was degraded")
 
     def test_answers_become_prefixes(self):
         with self.start() as cairn:

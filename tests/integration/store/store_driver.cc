@@ -12,7 +12,8 @@
 //                                              a lease, "leased" or "unleased", and a shared region
 //        store_driver reversion FILE 0         makes the superblocks whole ones of version 99
 // DIR may be the address of a cairnd, "unix:PATH" or "tcp:HOST:PORT"; stats and stop are then none.
-// "serving" is the first line. The environment: STORE_TARGET_MIB, STORE_MEMTABLE_KIB, CAIRN_POLLER.
+// "serving" is the first line. The environment: STORE_TARGET_MIB, STORE_MEMTABLE_KIB,
+// STORE_CACHE_KIB, CAIRN_POLLER.
 // Exit codes: 0 done, 1 wrong bytes, 3 the store does not start (its message goes to stderr).
 #include <cinttypes>
 #include <cstdio>
@@ -149,6 +150,8 @@ Result<Store> Open(const std::string& where, Log& log) {
   options.target_bytes = FromEnvironment("STORE_TARGET_MIB", 64) * kMiB;
   options.metadata_memtable_bytes =
       FromEnvironment("STORE_MEMTABLE_KIB", options.metadata_memtable_bytes / kKiB) * kKiB;
+  uint64_t& cache = options.node.store.cache.bytes_max;
+  cache = FromEnvironment("STORE_CACHE_KIB", cache / kKiB) * kKiB;
   KV_ASSIGN_OR_RETURN(store.node, EmbeddedNode::Start(options, log));
   return store;
 }

@@ -159,6 +159,55 @@ TEST(EngineCore, FailedSavesCostNothingButTheCache) {
   EXPECT_GT(bench.core().stats().block_saves_failed, 0u);
 }
 
+TEST(EngineCore, TheNextQuestionSharesBlocksThatAreStillBeingSaved) {
+  Bench bench;
+  const auto first = bench.Start(Prompt(100));
+  EXPECT_FALSE(bench.core().Step());  // The lookup has found nothing.
+  bench.store.hold = true;
+  bench.RunPosted();
+  while (first->ends == 0) ASSERT_TRUE(bench.core().Step());
+  ASSERT_EQ(bench.store.size(), 0u);
+
+  bench.store.hold = false;
+  const uint64_t computed_before = bench.backend.tokens_computed;
+  const auto next = bench.Start(Prompt(100));
+  EXPECT_FALSE(bench.core().Step());
+  bench.RunPosted();
+  while (next->ends == 0) ASSERT_TRUE(bench.core().Step());
+  EXPECT_EQ(next->text, first->text);
+  EXPECT_EQ(next->usage.cached_tokens, 96u);
+  EXPECT_EQ(bench.backend.tokens_computed - computed_before,
+            4 + next->usage.completion_tokens - 1);
+  bench.Run();
+  EXPECT_EQ(bench.backend.pool().free_count(), bench.backend.pool().block_count());
+}
+
+TEST(EngineCore, WhatIsBeingSavedFollowsWhatWasLoaded) {
+  Bench bench;
+  const std::string prompt = Prompt(100);
+  bench.Ask(prompt.substr(0, 50), 1);  // The store has the first 3 blocks.
+  const auto first = bench.Start(prompt);
+  EXPECT_FALSE(bench.core().Step());
+  bench.RunPosted();  // The load is answered at once, too.
+  bench.store.hold = true;
+  bench.RunPosted();
+  while (first->ends == 0) ASSERT_TRUE(bench.core().Step());
+  EXPECT_EQ(first->usage.cached_tokens, 48u);
+  bench.store.hold = false;
+  for (const uint32_t readable : {3u, 2u}) {  // What cannot be read ends the prefix.
+    bench.store.fail_loads_after = readable;
+    const auto next = bench.Start(prompt);
+    EXPECT_FALSE(bench.core().Step());
+    bench.RunPosted();
+    bench.RunPosted();
+    bench.store.hold = true;
+    while (next->ends == 0) ASSERT_TRUE(bench.core().Step());
+    bench.store.hold = false;
+    EXPECT_EQ(next->text, first->text);
+    EXPECT_EQ(next->usage.cached_tokens, readable == 3 ? 96u : 32u);
+  }
+}
+
 TEST(EngineCore, SlowHitIsComputedInstead) {
   Bench bench;
   bench.backend.step_tokens = 64;

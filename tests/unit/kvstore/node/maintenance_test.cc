@@ -120,6 +120,8 @@ TEST(Repair, SurvivesACrashInTheMiddle) {
   shop.Pass(Seconds(7));
   const uint64_t shards = shop.shards();
   shop.Replace(4);
+  ExpectAllReadable(shop, chains);
+  EXPECT_GT(shop.world.node().stats().missing_shards, 0u);
   for (const sim::CrashMode mode : {sim::CrashMode::kProcess, sim::CrashMode::kPowerCut}) {
     Repairer& repairer = shop.world.node().repairer();
     ASSERT_THAT(repairer.Start(0), IsOk());
