@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "kvstore/wire/body_io.h"
+#include "kvstore/wire/index_fields.h"
 
 namespace cairn::kv::home {
 namespace {
@@ -11,61 +11,13 @@ namespace {
 using wire::BodyReader;
 using wire::BodyWriter;
 using wire::For;
-
-constexpr size_t kIdSize = sizeof(Id128);
-constexpr size_t kWordsMax = 512;
-
-template <typename Io>
-void StatusFields(Io& io, For<Io, Status>& status) {
-  Code code = status.code();
-  std::string words = status.message();
-  io.Enum(code, Code::kConflict);
-  io.Words(words, kWordsMax);
-  if constexpr (Io::kReading) {
-    status = code == Code::kOk ? Status() : Status(code, std::move(words));
-  }
-}
-
-template <typename Io>
-void NameFields(Io& io, For<Io, StripeName>& name) {
-  io.Id(name.space);
-  io.Id(name.run);
-  io.Id(name.stripe);
-}
-
-template <typename Io>
-void StripeFields(Io& io, For<Io, IndexedStripe>& stripe) {
-  if constexpr (Io::kReading) {
-    Result<Manifest> manifest = DecodeManifest(io.Blob());
-    io.Require(manifest.ok());
-    if (manifest.ok()) stripe.manifest = std::move(manifest).value();
-  } else {
-    io.Blob(EncodeManifest(stripe.manifest).span());
-  }
-  io.Int(stripe.expires_at.value);
-  io.Int(stripe.position);
-  io.Int(stripe.keep_until);
-  io.Int(stripe.last_access);
-  io.Bool(stripe.hit);
-}
-
-template <typename Io>
-void StateFields(Io& io, For<Io, StripeState>& state) {
-  io.Id(state.space);
-  io.Int(state.expires_at.value);
-  io.Int(state.last_access);
-  io.Int(state.keep_until);
-  io.Int(state.position);
-  io.Int(state.ttl_seconds);
-  io.Int(state.payload_bytes);
-  io.Enum(state.kind, RetentionKind::kRefreshed);
-  io.Bool(state.hit);
-}
-
-template <typename Io>
-void LeaseFields(Io& io, For<Io, std::vector<LeaseId>>& leases) {
-  io.List(leases, kLeasesMax, sizeof(uint64_t), [&io](auto& lease) { io.Int(lease.value); });
-}
+using wire::IndexedFields;
+using wire::kIdSize;
+using wire::LeaseFields;
+using wire::NameFields;
+using wire::StateFields;
+using wire::StatusFields;
+using wire::UseFields;
 
 template <typename Io>
 void Fields(Io&, For<Io, Empty>&) {}
@@ -87,13 +39,14 @@ template <typename Io>
 void Fields(Io& io, For<Io, LoadAnswer>& answer) {
   io.Bool(answer.complete);
   io.Bool(answer.answered_by_all);
-  io.List(answer.stripes, kStripesMax, kIdSize, [&io](auto& stripe) { StripeFields(io, stripe); });
+  io.List(answer.stripes, kStripesMax, kIdSize,
+          [&io](auto& stripe) { IndexedFields(io, stripe); });
   io.List(answer.reasons, kRunBlocksMax, 1,
           [&io](auto& reason) { io.Enum(reason, MissReason::kUnavailable); });
 }
 template <typename Io>
 void Fields(Io& io, For<Io, FileRequest>& request) {
-  StripeFields(io, request.stripe);
+  IndexedFields(io, request.stripe);
   io.Enum(request.durability, Durability::kPowerCut);
 }
 template <typename Io>
@@ -113,9 +66,7 @@ template <typename Io>
 void Fields(Io& io, For<Io, UseRequest>& request) {
   io.List(request.hits, kStripesMax, kIdSize, [&io](auto& hit) {
     NameFields(io, hit.name);
-    io.Int(hit.use.expires_at.value);
-    io.Int(hit.use.last_access);
-    io.Int(hit.use.keep_until);
+    UseFields(io, hit.use);
   });
 }
 template <typename Io>
