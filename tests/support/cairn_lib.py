@@ -2,7 +2,7 @@
 import ctypes
 from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p, sizeof
 
-OK = 0
+OK, NOT_FOUND, UNAVAILABLE = 0, 1, 2
 
 
 class Id(ctypes.Structure):
@@ -28,6 +28,11 @@ class NamespaceOptions(ctypes.Structure):
                 ("run_blocks", c_uint32), ("ttl_seconds", c_uint32), ("fixed_ttl", c_uint32),
                 ("memory_only", c_uint32), ("quota_bytes", c_uint64), ("token", c_char_p),
                 ("attach_only", c_uint32)]
+
+
+class PutOptions(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("durable", c_uint32), ("ttl_seconds", c_uint32),
+                ("keep_until_ms", c_uint64)]
 
 
 class Completion(ctypes.Structure):
@@ -60,13 +65,13 @@ class Failed(RuntimeError):
 class Store:
     """One connection; one request at a time."""
 
-    def __init__(self, library, address, name="python"):
+    def __init__(self, library, address, name="python", call_timeout_ms=0):
         self.lib = ctypes.CDLL(str(library))
         for function, kind in (("cairn_region_new", c_void_p), ("cairn_queue_new", c_void_p),
                                ("cairn_block_id", Id), ("cairn_queue_take", c_size_t)):
             getattr(self.lib, function).restype = kind
         message = ctypes.create_string_buffer(192)
-        options = ConnectOptions(sizeof(ConnectOptions), address.encode(), 0, 0, name.encode())
+        options = ConnectOptions(sizeof(ConnectOptions), address.encode(), 0, call_timeout_ms, name.encode())
         self.handle = c_void_p()
         code = self.lib.cairn_connect(byref(options), byref(self.handle), message, c_size_t(192))
         if code != OK:
@@ -106,11 +111,16 @@ class Store:
         if done.code != OK:
             raise Failed(what, done.code, done.message.decode())
 
-    def put(self, chain, first, blocks):
-        """`blocks`: (address, size) each."""
+    def put(self, chain, first, blocks, **options):
+        """`blocks`: (address, size) each; `options`: fields of PutOptions."""
         writes = (Write * len(blocks))(*[Write(bytes=address, size=size) for address, size in blocks])
+        options = PutOptions(struct_size=sizeof(PutOptions), **options)
         self.wait("put", self.lib.cairn_submit_put(self.handle, byref(chain), c_uint32(first), writes,
-                                                   c_size_t(len(blocks)), None, self.queue, c_uint64(1)))
+                                                   c_size_t(len(blocks)), byref(options), self.queue, c_uint64(1)))
+
+    def delete(self, chain, first):
+        self.wait("delete", self.lib.cairn_submit_delete(self.handle, byref(chain), c_uint32(first), self.queue,
+                                                         c_uint64(4)))
 
     def lookup(self, chain, lease_ms=0):
         request = LookupRequest(struct_size=sizeof(LookupRequest), chain=chain, lease_ms=lease_ms)
@@ -120,6 +130,18 @@ class Store:
     def get(self, chain, reads, deadline_ms=60_000):
         """`reads`: (index in the chain, address, size) each. Their codes, and sizes where they are ok."""
         return self.get_all([(chain, reads)], deadline_ms)[0]
+
+    def read(self, chain, places, deadline_ms):
+        """`places`: (address, size) for each block of the chain. ([(code, size)], what went wrong)."""
+        blocks = (Read * len(places))(*[Read(chain_index=index, into=address, into_size=size, code=UNAVAILABLE)
+                                        for index, (address, size) in enumerate(places)])
+        said = ""
+        try:
+            self.wait("get", self.lib.cairn_submit_get(self.handle, byref(chain), blocks, c_size_t(len(blocks)),
+                                                       c_uint32(deadline_ms), self.queue, c_uint64(5)))
+        except Failed as failed:
+            said = str(failed)
+        return [(block.code, block.size) for block in blocks], said
 
     def get_all(self, requests, deadline_ms=60_000):
         """Several gets at once: (chain, reads) each."""

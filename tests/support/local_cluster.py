@@ -69,5 +69,8 @@ class LocalCluster:
     def status(self):
         return {row["node"]: row for row in json.loads(self("status", "--json"))}
 
+    def connect(self, node):
+        return f"unix:{self.folder}/node-{node}/data/cairn.sock"
+
     def log(self, node):
         return (self.folder / f"node-{node}/log").read_text(errors="replace")
