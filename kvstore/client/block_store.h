@@ -169,7 +169,7 @@ class BlockStore {
   // Stores the blocks that are not there yet; the first writer of an id wins. Per-block status, in
   // order. Ok: visible to every later Lookup, and lost only beyond m faults. After a failure the
   // block may turn up or not, never with wrong bytes. kOverloaded: too much in flight. kNotFound:
-  // the admission policy (admission.h) did not let it in; nothing is wrong, it is a miss later.
+  // the admission policy (admission.h) did not let it in, or what was to be kept just went: a miss.
   virtual Task<std::vector<Status>> Put(ChainPut put) = 0;
 
   // Refreshes blocks [first, end of chain) as a hit does, and raises their keep_until (0: leaves

@@ -12,6 +12,7 @@ namespace {
 
 // More virtual time than anything in an epoch may take.
 constexpr kv::Nanos kHangs = kv::Seconds(900);
+constexpr uint64_t kWindowBytes = 256 * kv::kMiB;  // Enough that nothing in memory is evicted.
 constexpr uint32_t kRateMax = 40'000;  // Of a fault, out of a million operations.
 
 // The bits of a scenario's fault mask.
@@ -36,7 +37,8 @@ StoreRun::StoreRun(const Scenario& scenario, CrashPoint crash)
       crash_(crash),
       random_(scenario.seed),
       world_(scenario.world),
-      workload_(scenario, world_, checker_) {
+      workload_(scenario, world_, checker_),
+      operator_(scenario, world_, checker_, workload_) {
   if (scenario.mode == StoreMode::kBeyond) workload_.AllowMisses();
   if (scenario.mode == StoreMode::kFull) workload_.AllowMisses();
   if (scenario.mode == StoreMode::kBeyond) workload_.AllowFailedPuts();
@@ -46,6 +48,11 @@ StoreRun::StoreRun(const Scenario& scenario, CrashPoint crash)
     checker_.Crashed(world_.clock().UnixNow().value, mode == CrashMode::kPowerCut);
   });
   world_.node_options.store.cache.bytes_max = scenario.cache_bytes;
+  world_.node_options.store.admission = {.policy = scenario.admission,
+                                         .drive_writes_per_day = 2'000,
+                                         .sightings_max = 4'096};
+  world_.node_options.window_bytes = kWindowBytes;
+  if (scenario.mode == StoreMode::kFull) world_.node_options.kept_percent_max = 10;
   if (crash.write > 0) world_.CrashAtWrite(crash.write, crash.mode);
 }
 
@@ -68,6 +75,10 @@ std::string StoreRun::Summary() const {
   add("hits", stats.hits);
   add("misses", stats.misses);
   add("deletes", stats.deletes);
+  add("keeps", stats.keeps);
+  add("drops", operator_.stats().drops);
+  add("steps", operator_.stats().steps);
+  add("declined", stats.declined);
   add("degraded", degraded_);
   add("evicted", evicted_);
   add("crashes", crashes_);
@@ -84,12 +95,15 @@ void StoreRun::RunEpoch(uint64_t epoch) {
     const uint64_t write = 1 + random_.Below(1'500);
     world_.CrashAtWrite(write, power ? CrashMode::kPowerCut : CrashMode::kProcess);
   }
+  if (epoch > 0 && scenario_.clock_steps && random_.Chance(1, 2)) {
+    operator_.StepClock(random_.Next());
+  }
   if (!StartUnderFaults()) {
     if (world_.crashed()) world_.Bury();
     return;
   }
   if (epoch > 0 && !faults_now() && scenario_.mode != StoreMode::kFull) {
-    Await(workload_.Audit(true));
+    Await(workload_.Audit(StoreWorkload::Wholeness::kUntainted));
   }
   RunSessions();
   EndEpoch();
@@ -126,6 +140,8 @@ void StoreRun::RunSessions() {
     tasks.push_back(workload_.Session(random_.Next(), until));
   }
   if (faults_now()) tasks.push_back(Chaos(random_.Next()));
+  const bool operated = scenario_.scrubs || scenario_.drops || scenario_.clock_steps;
+  if (operated) tasks.push_back(operator_.Operate(random_.Next()));
   const uint64_t put_max = scenario_.put_bytes_max;
   const uint64_t put_before = workload_.stats().bytes_put;
   world_.clock().RunUntil([&] {
@@ -195,7 +211,8 @@ void StoreRun::EndEpoch() {
   evicted_ += stats.evicted_stripes;
   CheckCalm(stats);
   CheckEvictions();
-  checker_.Stopped();
+  CheckQuotas();
+  checker_.Stopped(world_.clock().UnixNow().value);
   if (world_.crashed()) {
     world_.Bury();
   } else {
@@ -236,6 +253,17 @@ void StoreRun::CheckEvictions() {
   }
 }
 
+// What recovery publishes after a crash may be too much, until the next put.
+void StoreRun::CheckQuotas() {
+  if (crashes_ > 0) return;
+  for (const kv::SpaceInfo& space : world_.node().striped().Spaces()) {
+    const uint64_t quota = space.options.quota_bytes;
+    if (quota > 0 && space.stored_bytes > quota) {
+      workload_.Fail(space.options.name + " is over its quota");
+    }
+  }
+}
+
 // What was put while targets refused has a shard to spare, so any one target may go.
 void StoreRun::LoseTarget() {
   world_.Wipe(static_cast<uint32_t>(random_.Below(world_.count())));
@@ -252,13 +280,24 @@ void StoreRun::Settle() {
     return workload_.Fail("the healed node does not open: " + started.ToString());
   }
   workload_.Begin();
-  Await(workload_.Audit(!faults_now() && scenario_.mode != StoreMode::kFull));
-  if (scenario_.mode != StoreMode::kFull) Await(workload_.PutAll());
+  CheckLiveness();
   evicted_ += world_.node().stats().evicted_stripes;
   degraded_ += world_.node().stats().degraded_reads;
   CheckEvictions();
   const kv::Status stopped = world_.Stop();
   if (!stopped.ok()) workload_.Fail("the healed node does not stop: " + stopped.ToString());
+}
+
+void StoreRun::CheckLiveness() {
+  using Wholeness = StoreWorkload::Wholeness;
+  const bool full = scenario_.mode == StoreMode::kFull;
+  Await(workload_.Audit(faults_now() || full ? Wholeness::kAny : Wholeness::kUntainted));
+  if (scenario_.scrubs && !full && !beyond()) {
+    Await(operator_.ScrubAll());
+    Await(workload_.Audit(Wholeness::kAll));
+  }
+  if (!full) Await(workload_.PutAll());
+  if (scenario_.drops || scenario_.deletes) Await(operator_.DeleteAll());
 }
 
 void StoreRun::Await(kv::Task<void> task) {

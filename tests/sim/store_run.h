@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "tests/sim/store_operator.h"
 #include "tests/sim/store_workload.h"
 
 namespace cairn::sim {
@@ -40,9 +41,12 @@ class StoreRun {
   void EndEpoch();
   void CheckCalm(const kv::StoreStats& stats);
   void CheckEvictions();
+  void CheckQuotas();
   void LoseTarget();
   // Faults are over: safety was checked all along, now liveness.
   void Settle();
+  // The node that is started for that does all it has to do.
+  void CheckLiveness();
   void Await(kv::Task<void> task);
   void Await(std::vector<kv::Task<void>> tasks);
 
@@ -55,6 +59,7 @@ class StoreRun {
   StoreWorld world_;
   StoreChecker checker_;
   StoreWorkload workload_;
+  StoreOperator operator_;
   bool over_ = false;  // The present epoch.
   bool target_lost_ = false;
   uint64_t writes_ = 0;

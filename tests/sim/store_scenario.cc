@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kFixedTtlSeconds = 20;
 constexpr uint32_t kShortTtlSeconds = 15;
-constexpr uint32_t kSpaces = 3;
+constexpr uint32_t kSpaces = 4;  // The last one is in memory.
 
 uint64_t Between(kv::Random& random, uint64_t low, uint64_t high) {
   return low + random.Below(high - low + 1);
@@ -35,7 +35,7 @@ void DrawShape(kv::Random& random, Scenario& scenario) {
   scenario.world.targets = static_cast<uint32_t>(targets);
   for (uint32_t i = 0; i < kSpaces; ++i) {
     kv::NamespaceOptions space;
-    space.name = i == 0 ? "long" : i == 1 ? "fixed" : "short";
+    space.name = i == 0 ? "long" : i == 1 ? "fixed" : i == 2 ? "short" : "window";
     space.fingerprint = "simulated";
     space.parity_shards = static_cast<uint8_t>(parity);
     const uint64_t data_max = targets - parity;
@@ -43,7 +43,8 @@ void DrawShape(kv::Random& random, Scenario& scenario) {
     space.run_blocks = 8;
     space.retention = i == 1 ? kv::RetentionKind::kFixed : kv::RetentionKind::kRefreshed;
     if (i == 1) space.ttl_seconds = kFixedTtlSeconds;
-    if (i == 2) space.ttl_seconds = kShortTtlSeconds;
+    if (i >= 2) space.ttl_seconds = kShortTtlSeconds;
+    if (i == 3) space.medium = kv::Medium::kMemory;
     scenario.spaces.push_back(space);
   }
 }
@@ -111,6 +112,26 @@ void DrawFaults(kv::Random& random, Scenario& scenario) {
   }
 }
 
+// What else is in this seed, or not (swarm).
+void DrawVerbs(kv::Random& random, Scenario& scenario) {
+  scenario.deletes = random.Chance(1, 2);
+  scenario.leases = random.Chance(1, 2);
+  scenario.own_ttls = random.Chance(1, 2);
+  scenario.keeps = random.Chance(1, 3);
+  scenario.scrubs = random.Chance(1, 3);
+  scenario.drops = random.Chance(1, 3);
+  scenario.clock_steps = random.Chance(1, 4);
+  const uint64_t policy = random.Below(12);
+  if (policy == 0) scenario.admission = kv::AdmissionPolicy::kWriteBudget;
+  if (policy == 1) scenario.admission = kv::AdmissionPolicy::kSecondSight;
+  if (!scenario.keeps) return;
+  // In a full store the quota binds; elsewhere evictions at it would look like faults.
+  const StoreWorldOptions& world = scenario.world;
+  const uint64_t capacity = world.targets * world.segments * world.segment_size;
+  const bool full = scenario.mode == StoreMode::kFull;
+  scenario.spaces[kKeptSpace].quota_bytes = full ? capacity / 8 : kv::kGiB;
+}
+
 }  // namespace
 
 std::vector<BlockKey> SimChain::keys(size_t first, size_t end) const {
@@ -129,9 +150,7 @@ Scenario DrawScenario(uint64_t seed, StoreMode mode) {
   DrawChains(random, scenario);
   DrawFaults(random, scenario);
   scenario.cache_bytes = random.Chance(1, 4) ? kv::kMiB : 0;
-  scenario.deletes = random.Chance(1, 2);
-  scenario.leases = random.Chance(1, 2);
-  scenario.own_ttls = random.Chance(1, 2);
+  DrawVerbs(random, scenario);
   scenario.epochs = 2 + random.Below(3);
   scenario.sessions_max = 4;
   if (mode == StoreMode::kFull) {

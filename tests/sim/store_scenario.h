@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kvstore/client/admission.h"
 #include "kvstore/client/block_store.h"
 #include "tests/sim/store_checker.h"
 #include "tests/sim/store_world.h"
@@ -24,6 +25,8 @@ enum class FaultStyle {
   kSilent,  // Some targets lie, lose, refuse, stall, die and are replaced.
   kTold,    // Some targets refuse what is asked of them, and say so; then any other one is lost.
 };
+
+inline constexpr uint32_t kKeptSpace = 0;  // The namespace with a quota, where blocks may be kept.
 
 struct SimChain {
   uint32_t space = 0;
@@ -51,7 +54,12 @@ struct Scenario {
   uint64_t put_bytes_max = UINT64_MAX;  // Then an epoch ends.
   bool deletes = false;
   bool leases = false;
-  bool own_ttls = false;  // Some puts bring their own.
+  bool own_ttls = false;     // Some puts bring their own.
+  bool keeps = false;        // Some blocks are to be kept: their namespace has a quota.
+  bool scrubs = false;       // Scrub and repair run now and then.
+  bool drops = false;        // Namespaces are deleted, and created again.
+  bool clock_steps = false;  // Somebody sets the calendar.
+  kv::AdmissionPolicy admission = kv::AdmissionPolicy::kAll;
 
   // A kind of fault is in this seed, or not (swarm).
   uint32_t fault_mask = 0;

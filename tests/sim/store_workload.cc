@@ -13,14 +13,14 @@ constexpr kv::Nanos kLatenessMax = kv::Seconds(1);
 }  // namespace
 
 StoreWorkload::StoreWorkload(const Scenario& scenario, StoreWorld& world, StoreChecker& checker)
-    : scenario_(scenario), world_(world), checker_(checker), lease_draws_(scenario.seed + 1) {
+    : scenario_(scenario), world_(world), checker_(checker), lease_draws_(scenario.seed + 1),
+      drops_(scenario.spaces.size(), 0) {
   for (const SimChain& chain : scenario.chains) {
     const kv::NamespaceOptions& space = scenario.spaces[chain.space];
     for (size_t i = 0; i < chain.ids.size(); ++i) {
       const kv::BlockId leader = chain.ids[i - i % space.run_blocks];
       const kv::RunId run{{leader.high, leader.low}};
-      checker.Declare(chain.key(i), chain.sizes[i], run,
-                      space.retention == kv::RetentionKind::kRefreshed);
+      checker.Declare(chain.key(i), chain.sizes[i], run, space);
     }
   }
 }
@@ -45,9 +45,9 @@ void StoreWorkload::Tell(const char* what, const SimChain& chain, size_t first, 
 
 kv::Task<void> StoreWorkload::Session(uint64_t seed, kv::Instant until) {
   kv::Random random(seed);
-  const Spaces spaces = co_await Attach();
-  if (!spaces.ok) co_return;
   while (!Over() && world_.clock().Now() < until) {
+    const Spaces spaces = co_await Attach();
+    if (!spaces.ok || Over()) co_return;
     const SimChain& chain = scenario_.chains[random.Below(scenario_.chains.size())];
     const auto length = static_cast<uint32_t>(chain.ids.size());
     const uint32_t found = co_await LookUp(spaces, chain);
@@ -61,6 +61,10 @@ kv::Task<void> StoreWorkload::Session(uint64_t seed, kv::Instant until) {
           static_cast<uint32_t>(1 + random.Below(std::min<uint64_t>(10, length - found)));
       co_await Put(spaces, chain, found, count, random.Next());
     }
+    const bool keeps = scenario_.keeps && chain.space == kKeptSpace;
+    if (keeps && found > 0 && !Over() && random.Chance(1, 8)) {
+      co_await Keep(spaces, chain, found, random.Next());
+    }
     if (scenario_.deletes && !Over() && random.Chance(1, 16)) {
       co_await Delete(spaces, chain, static_cast<uint32_t>(random.Below(length)));
     }
@@ -70,8 +74,48 @@ kv::Task<void> StoreWorkload::Session(uint64_t seed, kv::Instant until) {
   }
 }
 
+kv::UnixMillis StoreWorkload::DrawKeep(uint64_t seed) const {
+  kv::Random random(seed);
+  return {(UnixNow() / 1000 + 5 + static_cast<int64_t>(random.Below(40))) * 1000};
+}
+
+kv::Task<void> StoreWorkload::Keep(const Spaces& spaces, const SimChain& chain, uint32_t count,
+                                   uint64_t seed) {
+  const kv::UnixMillis until = DrawKeep(seed);
+  const StoreChecker::Moment began = Now();
+  const std::vector<kv::BlockId> ids(chain.ids.begin(), chain.ids.begin() + count);
+  // A touch is a hit, too.
+  const StoreChecker::Access access = checker_.BeginLook(chain.keys(0, count), began);
+  for (uint32_t i = 0; i < count; ++i) checker_.BeginKeep(chain.key(i), until.value);
+  const auto outcomes =
+      co_await world_.node().store().Touch(spaces.ids[chain.space], ids, 0, until);
+  checker_.EndLook(access, Now());
+  if (world_.crashed()) co_return;
+  Tell("keep", chain, 0, count, outcomes.empty() ? "-" : outcomes[0].ToString());
+  for (uint32_t i = 0; i < outcomes.size(); ++i) {
+    if (outcomes[i].ok()) {
+      checker_.Kept(chain.key(i), until.value, began, Now());
+      ++stats_.keeps;
+    } else if (outcomes[i].code() == kv::Code::kNotFound && !WasDropped(spaces, chain) &&
+               !misses_allowed_ && checker_.OwedSince(access, i, UnixNow())) {
+      Fail("a block that is owed cannot be kept: " + outcomes[i].ToString());
+    }
+  }
+}
+
+bool StoreWorkload::MayRefuse(const Spaces& spaces, const SimChain& chain, bool keep,
+                              kv::Code code) const {
+  // What is there already may expire or be evicted before it can be kept.
+  const bool declines = keep || scenario_.admission != kv::AdmissionPolicy::kAll;
+  const bool quota_binds =
+      scenario_.mode == StoreMode::kFull && scenario_.spaces[chain.space].quota_bytes > 0;
+  return (code == kv::Code::kNotFound && (declines || WasDropped(spaces, chain))) ||
+         (code == kv::Code::kOverloaded && quota_binds);
+}
+
 kv::Task<StoreWorkload::Spaces> StoreWorkload::Attach() {
   Spaces spaces;
+  spaces.drops = drops_;
   for (const kv::NamespaceOptions& options : scenario_.spaces) {
     auto space = co_await world_.node().store().Attach(options);
     if (!space.ok()) {
@@ -105,7 +149,9 @@ kv::Task<uint32_t> StoreWorkload::LookUp(const Spaces& spaces, const SimChain& c
   auto hit = co_await world_.node().store().Lookup(spaces.ids[chain.space], chain.ids, order);
   checker_.EndLook(access, Now());
   if (world_.crashed()) co_return 0;
+  const bool dropped = WasDropped(spaces, chain);
   if (!hit.ok()) {
+    if (dropped) co_return 0;
     Fail("lookup: " + hit.status().ToString());
     co_return 0;
   }
@@ -116,11 +162,12 @@ kv::Task<uint32_t> StoreWorkload::LookUp(const Spaces& spaces, const SimChain& c
   for (uint32_t i = 0; i < found.blocks; ++i) {
     const std::string judged = checker_.JudgeFound(access, i, found.sizes[i]);
     if (!judged.empty()) Fail("lookup finds " + judged);
+    if (dropped) continue;
     checker_.Hit(chain.key(i), access.began);
     const int64_t lease_millis = found.lease_for.value / 1'000'000;
     if (found.lease.value != 0) checker_.Leased(chain.key(i), UnixNow() + lease_millis - 1);
   }
-  if (found.blocks == chain.ids.size()) co_return found.blocks;
+  if (dropped || found.blocks == chain.ids.size()) co_return found.blocks;
   const BlockKey missing = chain.key(found.blocks);
   if (checker_.OwedSince(access, found.blocks, UnixNow())) {
     const std::string reason = std::to_string(static_cast<int>(found.miss));
@@ -158,7 +205,7 @@ kv::Task<void> StoreWorkload::Read(const Spaces& spaces, const SimChain& chain,
   for (size_t i = 0; i < results.size(); ++i) {
     Tell("get", chain, wanted[i], wanted[i] + 1, results[i].status.ToString());
     const bool fine = problem_.empty();
-    JudgeRead(access, i, results[i], asked[i].into, impatient);
+    JudgeRead(access, i, results[i], asked[i].into, impatient, WasDropped(spaces, chain));
     if (fine && !problem_.empty()) co_await DescribeRun(spaces, chain, wanted[i]);
   }
 }
@@ -194,17 +241,17 @@ kv::Task<void> StoreWorkload::DescribeRun(const Spaces& spaces, const SimChain& 
 
 void StoreWorkload::JudgeRead(const StoreChecker::Access& access, size_t i,
                               const kv::BlockReadResult& result, kv::ByteSpan bytes,
-                              bool may_be_late) {
+                              bool may_be_late, bool dropped) {
   const BlockKey key = access.keys[i];
   ++(result.status.ok() ? stats_.hits : stats_.misses);
   if (result.status.ok()) {
     const std::string judged = checker_.JudgeBytes(access, i, result.size, bytes);
     if (!judged.empty()) Fail("get serves " + judged);
-    if (!world_.crashed()) checker_.Hit(key, access.began);
+    if (!world_.crashed() && !dropped) checker_.Hit(key, access.began);
     return;
   }
   // After the crash errors mean nothing, but bytes still do.
-  if (world_.crashed()) return;
+  if (world_.crashed() || dropped) return;
   const kv::Code code = result.status.code();
   if (code == kv::Code::kDeadline && may_be_late) return;
   if (code != kv::Code::kNotFound && code != kv::Code::kUnavailable) {
@@ -232,11 +279,16 @@ kv::Task<void> StoreWorkload::Put(const Spaces& spaces, const SimChain& chain, u
     ttl = int64_t{*put.ttl_seconds} * 1000;
   }
   const StoreChecker::Moment began = Now();
+  if (scenario_.keeps && chain.space == kKeptSpace && random.Chance(1, 4)) {
+    put.keep_until = DrawKeep(random.Next());
+  }
+  const int64_t keep_until = put.keep_until.value;
   uint64_t bytes = 0;
   for (uint32_t i = first; i < first + count; ++i) {
     put.blocks.push_back({chain.ids[i], checker_.BytesOf(chain.key(i))});
     bytes += chain.sizes[i];
     checker_.BeginPut(chain.key(i), began, ttl);
+    if (keep_until > 0) checker_.BeginKeep(chain.key(i), keep_until);
   }
   auto outcomes = co_await world_.node().store().Put(std::move(put));
   const StoreChecker::Moment now = Now();
@@ -247,7 +299,13 @@ kv::Task<void> StoreWorkload::Put(const Spaces& spaces, const SimChain& chain, u
     if (world_.crashed()) outcome = kv::Status(kv::Code::kUnavailable, "crashed");
     checker_.EndPut(chain.key(first + i), outcome, durable, began, now, ttl);
     stats_.puts += outcome.ok() ? 1 : 0;
+    if (outcome.ok() && keep_until > 0) {
+      checker_.Kept(chain.key(first + i), keep_until, began, now);
+      ++stats_.keeps;
+    }
     if (outcome.ok() || world_.crashed() || failed_puts_allowed_) continue;
+    stats_.declined += outcome.code() == kv::Code::kNotFound ? 1 : 0;
+    if (MayRefuse(spaces, chain, keep_until > 0, outcome.code())) continue;
     Fail("put: " + outcome.ToString());
   }
   stats_.bytes_put += bytes;
@@ -265,7 +323,8 @@ kv::Task<void> StoreWorkload::Delete(const Spaces& spaces, const SimChain& chain
   ++stats_.deletes;
 }
 
-kv::Task<void> StoreWorkload::Audit(bool whole) {
+kv::Task<void> StoreWorkload::Audit(Wholeness wanted) {
+  const bool whole = wanted != Wholeness::kAny;
   const Spaces spaces = co_await Attach();
   if (!spaces.ok) {
     if (!world_.crashed()) Fail("no namespaces to audit");
@@ -279,7 +338,7 @@ kv::Task<void> StoreWorkload::Audit(bool whole) {
       // They must still be owed when the read is done.
       const int64_t soon = UnixNow() + 1'000;
       if (!checker_.Owed(chain.key(i), soon)) continue;
-      if (whole && !checker_.OwedWhole(chain.key(i), soon)) continue;
+      if (wanted == Wholeness::kUntainted && !checker_.OwedWhole(chain.key(i), soon)) continue;
       owed.push_back(i);
     }
     const kv::StoreStats before = world_.node().stats();
@@ -287,8 +346,16 @@ kv::Task<void> StoreWorkload::Audit(bool whole) {
     const kv::StoreStats after = world_.node().stats();
     if (whole && after.degraded_reads > before.degraded_reads) {
       co_await DescribeRun(spaces, chain, 0);
-      Fail("a read was degraded, and nothing is broken");
+      Fail(wanted == Wholeness::kAll ? "a read is degraded after a scrub"
+                                     : "a read was degraded, and nothing is broken");
     }
+  }
+}
+
+kv::Task<void> StoreWorkload::DeleteAll() {
+  const Spaces spaces = co_await Attach();
+  for (const SimChain& chain : scenario_.chains) {
+    if (spaces.ok) co_await Delete(spaces, chain, 0);
   }
 }
 

@@ -18,6 +18,8 @@ struct WorkloadStats {
   uint64_t hits = 0;
   uint64_t misses = 0;
   uint64_t deletes = 0;
+  uint64_t keeps = 0;
+  uint64_t declined = 0;
 };
 
 // All arguments must outlive it. One epoch after the other: Begin, sessions, End.
@@ -30,11 +32,22 @@ class StoreWorkload {
   void End() { ending_ = true; }
   kv::Task<void> Session(uint64_t seed, kv::Instant until);
 
-  // Everything owed is there, and exact. `whole`: what has all its shards is read without a
-  // degraded read, so nothing else may run meanwhile and nothing may be broken.
-  kv::Task<void> Audit(bool whole);
+  // What of the owed blocks must be read without a degraded read.
+  enum class Wholeness {
+    kAny,        // Nothing.
+    kUntainted,  // What has all its shards: nothing is broken.
+    kAll,        // All: a scrub is over.
+  };
+  // Everything owed is there, and exact. Nothing else may run meanwhile.
+  kv::Task<void> Audit(Wholeness wanted);
   // Everything can be put that is not there, and be read then.
   kv::Task<void> PutAll();
+  kv::Task<void> DeleteAll();
+
+  // A deletion of the namespace begins, or ends: its id may be of another generation from now on.
+  void NoteDrop(uint32_t space) { ++drops_[space]; }
+  bool Over() const { return ending_ || world_.crashed() || !problem_.empty(); }
+  StoreChecker::Moment Now() { return checker_.Now(UnixNow()); }
 
   // Nothing has to be there (beyond the fault budget), or not all of it (a full store).
   void AllowMisses() { misses_allowed_ = true; }
@@ -50,6 +63,7 @@ class StoreWorkload {
   struct Spaces {
     bool ok = false;
     std::vector<kv::NamespaceId> ids;
+    std::vector<uint64_t> drops;  // Before they were attached to.
   };
 
   enum class Patience { kFull, kDrawn };  // Whether a read may have a deadline.
@@ -63,24 +77,32 @@ class StoreWorkload {
   kv::Task<void> Put(const Spaces& spaces, const SimChain& chain, uint32_t first, uint32_t count,
                      uint64_t seed);
   kv::Task<void> Delete(const Spaces& spaces, const SimChain& chain, uint32_t first);
+  // Asks to keep the first blocks of the chain for a while.
+  kv::Task<void> Keep(const Spaces& spaces, const SimChain& chain, uint32_t count, uint64_t seed);
+  kv::UnixMillis DrawKeep(uint64_t seed) const;
+  // Whether a put, which asks to `keep` or not, may fail so although nothing is wrong.
+  bool MayRefuse(const Spaces& spaces, const SimChain& chain, bool keep, kv::Code code) const;
+  // Its namespace was deleted since it was attached to.
+  bool WasDropped(const Spaces& spaces, const SimChain& chain) const {
+    return drops_[chain.space] != spaces.drops[chain.space];
+  }
   // Into the log: which stripes have the blocks of this run, and where their shards are.
   kv::Task<void> DescribeRun(const Spaces& spaces, const SimChain& chain, size_t at);
   void JudgeRead(const StoreChecker::Access& access, size_t i, const kv::BlockReadResult& result,
-                 kv::ByteSpan bytes, bool may_be_late);
+                 kv::ByteSpan bytes, bool may_be_late, bool dropped);
   std::vector<uint32_t> DrawWanted(const SimChain& chain, uint32_t found, uint64_t seed) const;
 
   // Into the log, for a replay: what was done to blocks [first, end) of the chain.
   void Tell(const char* what, const SimChain& chain, size_t first, size_t end,
             const std::string& outcome);
   bool beyond() const { return scenario_.mode == StoreMode::kBeyond; }
-  bool Over() const { return ending_ || world_.crashed() || !problem_.empty(); }
-  StoreChecker::Moment Now() { return checker_.Now(UnixNow()); }
   int64_t UnixNow() const { return world_.clock().UnixNow().value; }
 
   const Scenario& scenario_;
   StoreWorld& world_;
   StoreChecker& checker_;
   kv::Random lease_draws_;
+  std::vector<uint64_t> drops_;  // Deletions of each namespace, begun and ended.
   bool ending_ = false;
   bool misses_allowed_ = false;
   bool failed_puts_allowed_ = false;
