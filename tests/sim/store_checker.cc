@@ -286,6 +286,12 @@ std::set<StoreChecker::Run*> StoreChecker::RunsOf(const std::vector<BlockKey>& k
   return runs;
 }
 
+std::vector<BlockKey> StoreChecker::RunMatesOf(const std::vector<BlockKey>& keys) {
+  std::set<BlockKey> mates;
+  for (const Run* run : RunsOf(keys)) mates.insert(run->blocks.begin(), run->blocks.end());
+  return {mates.begin(), mates.end()};
+}
+
 // Surely not there: never put, deleted, or past any expiry that it can have.
 bool StoreChecker::IsGone(BlockKey key, int64_t now) const {
   const Block& block = blocks_.at(key);

@@ -71,6 +71,9 @@ class StoreChecker {
   // no power cut brings anything back.
   void EndDrop(const Access& access, bool done, Moment now);
 
+  // What lies in the runs of these blocks: a delete of them may take it.
+  std::vector<BlockKey> RunMatesOf(const std::vector<BlockKey>& keys);
+
   // Whether the block is owed at this time, evictions aside.
   bool Owed(BlockKey key, int64_t at) const;
   // The access ends now, and its i-th block was owed all the time.

@@ -46,6 +46,7 @@ StoreRun::StoreRun(const Scenario& scenario, CrashPoint crash)
     ++crashes_;
     world_.log().Info(mode == CrashMode::kPowerCut ? "--- power cut" : "--- the process dies");
     checker_.Crashed(world_.clock().UnixNow().value, mode == CrashMode::kPowerCut);
+    if (history_ != nullptr) history_->Crash(mode);
   });
   world_.node_options.store.cache.bytes_max = scenario.cache_bytes;
   world_.node_options.store.admission = {.policy = scenario.admission,
@@ -54,6 +55,14 @@ StoreRun::StoreRun(const Scenario& scenario, CrashPoint crash)
   world_.node_options.window_bytes = kWindowBytes;
   if (scenario.mode == StoreMode::kFull) world_.node_options.kept_percent_max = 10;
   if (crash.write > 0) world_.CrashAtWrite(crash.write, crash.mode);
+}
+
+bool StoreRun::Record(const std::string& path) {
+  if (scenario_.keeps || scenario_.drops || scenario_.clock_steps) return false;
+  history_ = HistoryLog::Create(path, world_.clock());
+  if (history_ == nullptr) return false;
+  workload_.Record(*history_);
+  return true;
 }
 
 std::string StoreRun::Run() {

@@ -23,6 +23,10 @@ class StoreRun {
   // Empty, or what went wrong.
   std::string Run();
 
+  // Writes all that is done and got to this file, for tests/support/history.py. False when the file
+  // cannot be made, and for what the history does not tell: calendars that are set, namespaces that
+  // are deleted, blocks that are to be kept.
+  bool Record(const std::string& path);
   void LogAll() { world_.log().Enable(); }
   const Trace& trace() { return world_.clock().trace(); }
   // Writes that were begun until the last epoch ended.
@@ -60,6 +64,7 @@ class StoreRun {
   StoreChecker checker_;
   StoreWorkload workload_;
   StoreOperator operator_;
+  std::unique_ptr<HistoryLog> history_;  // Null: none is wanted.
   bool over_ = false;  // The present epoch.
   bool target_lost_ = false;
   uint64_t writes_ = 0;

@@ -6,7 +6,7 @@
 //   full    a small store: puts go on, by eviction
 //   crash   a short workload, run again and again: a crash and a power cut at each of its writes
 // To look closer: --log tells what is done and what breaks, in virtual time; --write N [--power]
-// runs one crash of a sweep again.
+// runs one crash of a sweep again. --history FILE writes what was done and got in the last run.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +22,7 @@ struct Arguments {
   uint64_t first = 1;
   uint64_t count = 1;
   StoreMode mode = StoreMode::kWithin;
+  std::string history;
   uint64_t write = 0;
   bool power = false;
   bool verbose = false;
@@ -61,6 +62,8 @@ std::optional<Arguments> Parse(int argc, char** argv) {
       arguments.first = std::strtoull(argv[++i], nullptr, 10);
     } else if (flag == "--count" && has_value) {
       arguments.count = std::strtoull(argv[++i], nullptr, 10);
+    } else if (flag == "--history" && has_value) {
+      arguments.history = argv[++i];
     } else if (flag == "--write" && has_value) {
       arguments.write = std::strtoull(argv[++i], nullptr, 10);
     } else if (flag == "--mode" && has_value) {
@@ -79,6 +82,10 @@ bool RunOne(const Arguments& arguments, uint64_t seed, CrashPoint crash, uint64_
   const Scenario scenario = DrawScenario(seed, arguments.mode);
   StoreRun run(scenario, crash);
   if (arguments.log) run.LogAll();
+  if (!arguments.history.empty() && !run.Record(arguments.history)) {
+    std::printf("no history of this seed\n");
+    return false;
+  }
   const std::string problem = run.Run();
   if (writes != nullptr) *writes = run.writes();
   if (arguments.verbose || !problem.empty()) {
@@ -112,7 +119,7 @@ int Main(int argc, char** argv) {
   if (!arguments) {
     std::fprintf(stderr,
                  "usage: store_sim [--mode within|beyond|full|crash] [--first SEED] [--count N]"
-                 " [--verbose] [--log] [--write N [--power]]\n");
+                 " [--verbose] [--log] [--history FILE] [--write N [--power]]\n");
     return 2;
   }
   for (uint64_t seed = arguments->first; seed < arguments->first + arguments->count; ++seed) {

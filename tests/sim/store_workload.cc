@@ -9,6 +9,10 @@ namespace {
 
 // No operation of the simulated devices takes longer; a deadline is kept within a few of them.
 constexpr kv::Nanos kLatenessMax = kv::Seconds(1);
+// What is told of calls without a deadline: that they end at all is checked by StoreRun.
+constexpr kv::Nanos kForever = kv::Seconds(900);
+// The history knows nothing of namespaces that a crash ends.
+constexpr uint64_t kNotRecorded = 0;
 
 }  // namespace
 
@@ -41,6 +45,32 @@ void StoreWorkload::Tell(const char* what, const SimChain& chain, size_t first, 
     text.append(chain.ids[i].ToHex().substr(0, 6));
   }
   world_.log().Info(text.append(": ").append(outcome));
+}
+
+std::vector<uint64_t> StoreWorkload::BeginRecord(const HistoryLog::Call& call,
+                                                 const std::vector<BlockKey>& keys,
+                                                 std::optional<HistoryLog::PutTerms> terms) {
+  std::vector<uint64_t> operations;
+  if (history_ == nullptr) return operations;
+  for (const BlockKey& key : keys) {
+    const bool memory = scenario_.spaces[key.space].medium == kv::Medium::kMemory;
+    operations.push_back(memory ? kNotRecorded : history_->Begin(call, key, terms));
+  }
+  return operations;
+}
+
+void StoreWorkload::EndRecord(const std::vector<uint64_t>& operations, size_t i,
+                              std::string_view result, kv::ByteSpan bytes) {
+  if (history_ == nullptr || operations[i] == kNotRecorded) return;
+  history_->End(operations[i], result, bytes);
+}
+
+// After a crash errors mean nothing, but bytes still do.
+void StoreWorkload::RecordRead(const std::vector<uint64_t>& operations, size_t i,
+                               const kv::BlockReadResult& result, kv::ByteSpan bytes) {
+  if (result.status.ok()) return EndRecord(operations, i, "ok", bytes.first(result.size));
+  const bool missed = result.status.code() == kv::Code::kNotFound && !world_.crashed();
+  EndRecord(operations, i, missed ? "miss" : "failed");
 }
 
 kv::Task<void> StoreWorkload::Session(uint64_t seed, kv::Instant until) {
@@ -146,8 +176,11 @@ kv::Task<uint32_t> StoreWorkload::LookUp(const Spaces& spaces, const SimChain& c
   const bool leased = scenario_.leases && lease_draws_.Chance(1, 4);
   const auto seconds = static_cast<int64_t>(1 + lease_draws_.Below(10));
   const kv::LeaseOrder order{.session = {}, .duration = kv::Seconds(leased ? seconds : 0)};
+  const HistoryLog::Call look{"look", kForever};
+  const std::vector<uint64_t> recorded = BeginRecord(look, access.keys);
   auto hit = co_await world_.node().store().Lookup(spaces.ids[chain.space], chain.ids, order);
   checker_.EndLook(access, Now());
+  for (size_t i = 0; i < recorded.size(); ++i) EndRecord(recorded, i, "ok");
   if (world_.crashed()) co_return 0;
   const bool dropped = WasDropped(spaces, chain);
   if (!hit.ok()) {
@@ -198,12 +231,15 @@ kv::Task<void> StoreWorkload::Read(const Spaces& spaces, const SimChain& chain,
   const kv::Nanos wait = kv::Micros(static_cast<int64_t>(random.Below(3'000)));
   const kv::Instant deadline = impatient ? world_.clock().Now() + wait : kv::kNever;
   const StoreChecker::Access access = checker_.BeginLook(std::move(keys), Now());
+  const HistoryLog::Call get{"get", impatient ? wait : kForever};
+  const std::vector<uint64_t> recorded = BeginRecord(get, access.keys);
   auto results = co_await world_.node().store().Get(spaces.ids[chain.space], chain.ids,
                                                     std::move(reads), deadline);
   checker_.EndLook(access, Now());
   if (impatient && world_.clock().Now() > deadline + kLatenessMax) Fail("get ignores its deadline");
   for (size_t i = 0; i < results.size(); ++i) {
     Tell("get", chain, wanted[i], wanted[i] + 1, results[i].status.ToString());
+    RecordRead(recorded, i, results[i], asked[i].into);
     const bool fine = problem_.empty();
     JudgeRead(access, i, results[i], asked[i].into, impatient, WasDropped(spaces, chain));
     if (fine && !problem_.empty()) co_await DescribeRun(spaces, chain, wanted[i]);
@@ -283,12 +319,20 @@ kv::Task<void> StoreWorkload::Put(const Spaces& spaces, const SimChain& chain, u
     put.keep_until = DrawKeep(random.Next());
   }
   const int64_t keep_until = put.keep_until.value;
+  std::vector<uint64_t> recorded;
   uint64_t bytes = 0;
   for (uint32_t i = first; i < first + count; ++i) {
     put.blocks.push_back({chain.ids[i], checker_.BytesOf(chain.key(i))});
     bytes += chain.sizes[i];
     checker_.BeginPut(chain.key(i), began, ttl);
     if (keep_until > 0) checker_.BeginKeep(chain.key(i), keep_until);
+    const HistoryLog::PutTerms terms{
+        .ttl_millis = ttl,
+        .refreshed = scenario_.spaces[chain.space].retention == kv::RetentionKind::kRefreshed,
+        .durable = durable,
+        .bytes = checker_.BytesOf(chain.key(i))};
+    const HistoryLog::Call call{"put", kForever};
+    for (const uint64_t one : BeginRecord(call, {chain.key(i)}, terms)) recorded.push_back(one);
   }
   auto outcomes = co_await world_.node().store().Put(std::move(put));
   const StoreChecker::Moment now = Now();
@@ -297,6 +341,7 @@ kv::Task<void> StoreWorkload::Put(const Spaces& spaces, const SimChain& chain, u
     // The answer of a process that is dead reaches nobody.
     kv::Status outcome = std::move(outcomes[i]);
     if (world_.crashed()) outcome = kv::Status(kv::Code::kUnavailable, "crashed");
+    EndRecord(recorded, i, outcome.ok() ? "ok" : "refused");
     checker_.EndPut(chain.key(first + i), outcome, durable, began, now, ttl);
     stats_.puts += outcome.ok() ? 1 : 0;
     if (outcome.ok() && keep_until > 0) {
@@ -314,11 +359,18 @@ kv::Task<void> StoreWorkload::Put(const Spaces& spaces, const SimChain& chain, u
 kv::Task<void> StoreWorkload::Delete(const Spaces& spaces, const SimChain& chain, uint32_t first) {
   const StoreChecker::Access access =
       checker_.BeginDelete(chain.keys(first, chain.ids.size()), Now());
+  const std::vector<BlockKey> mates = checker_.RunMatesOf(access.keys);
+  const HistoryLog::Call call{"delete", kForever};
+  const std::vector<uint64_t> recorded = BeginRecord(call, access.keys);
+  const std::vector<uint64_t> perhaps = BeginRecord(call, mates);
   const kv::Status outcome =
       co_await world_.node().store().Delete(spaces.ids[chain.space], chain.ids, first);
   // A target that is left out may bring them back when it returns.
   const bool all_there = world_.node().targets().size() == world_.count();
-  checker_.EndDelete(access, outcome.ok() && all_there && !world_.crashed(), Now());
+  const bool done = outcome.ok() && all_there && !world_.crashed();
+  checker_.EndDelete(access, done, Now());
+  for (size_t i = 0; i < recorded.size(); ++i) EndRecord(recorded, i, done ? "ok" : "failed");
+  for (size_t i = 0; i < perhaps.size(); ++i) EndRecord(perhaps, i, "perhaps");
   Tell("delete", chain, first, chain.ids.size(), outcome.ToString());
   ++stats_.deletes;
 }

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "tests/sim/history_log.h"
 #include "tests/sim/store_checker.h"
 #include "tests/sim/store_scenario.h"
 #include "tests/sim/store_world.h"
@@ -26,6 +29,9 @@ struct WorkloadStats {
 class StoreWorkload {
  public:
   StoreWorkload(const Scenario& scenario, StoreWorld& world, StoreChecker& checker);
+
+  // Writes all that is done and got to `history`, which must outlive it.
+  void Record(HistoryLog& history) { history_ = &history; }
 
   // Sessions go on until told to end, or something is wrong.
   void Begin() { ending_ = false; }
@@ -86,6 +92,13 @@ class StoreWorkload {
   bool WasDropped(const Spaces& spaces, const SimChain& chain) const {
     return drops_[chain.space] != spaces.drops[chain.space];
   }
+  // Into the history, if there is one: operations on these blocks begin. Returns their numbers.
+  std::vector<uint64_t> BeginRecord(const HistoryLog::Call& call, const std::vector<BlockKey>& keys,
+                                    std::optional<HistoryLog::PutTerms> terms = {});
+  void EndRecord(const std::vector<uint64_t>& operations, size_t i, std::string_view result,
+                 kv::ByteSpan bytes = {});
+  void RecordRead(const std::vector<uint64_t>& operations, size_t i,
+                  const kv::BlockReadResult& result, kv::ByteSpan bytes);
   // Into the log: which stripes have the blocks of this run, and where their shards are.
   kv::Task<void> DescribeRun(const Spaces& spaces, const SimChain& chain, size_t at);
   void JudgeRead(const StoreChecker::Access& access, size_t i, const kv::BlockReadResult& result,
@@ -101,6 +114,7 @@ class StoreWorkload {
   const Scenario& scenario_;
   StoreWorld& world_;
   StoreChecker& checker_;
+  HistoryLog* history_ = nullptr;
   kv::Random lease_draws_;
   std::vector<uint64_t> drops_;  // Deletions of each namespace, begun and ended.
   bool ending_ = false;

@@ -8,7 +8,8 @@ An operation is two lines, so that one without an end shows:
     {"id": "c1-7", "op": "put", "client": "c1", "node": "3", "space": "s", "key": "k", "begin": 1.0,
      "deadline": 5.0, "digest": "ab12", "ttl": 60, "keep_until": 0, "durable": false}
     {"id": "c1-7", "end": 1.2, "result": "ok"}
-op is put, get, delete (of a key) or drop (of a namespace and all in it). `deadline` is what the
+op is put, get, delete (of a key), drop (of a namespace and all in it) or look (a lookup, which may
+refresh as a get does). `deadline` is what the
 client asked for, in seconds. Results: ok (of a get: with the digest of what it read), miss (of a get),
 anything else is a failure, after which a put or delete may have happened or not. `ttl` is needed for
 puts; `refreshed` on a put says that hits keep it longer. Several blocks of one call are several operations.
@@ -25,7 +26,8 @@ deleted before (`staleness` earlier, at another node); an answer later than the 
 What is owed must be read: acknowledged before, not expired, no delete since, and no more than
 `budget` nodes without its shard. A miss of what is owed is allowed only with `evictions`, and never for
 what was put with a keep_until that has not passed. A failure to read it is allowed while the
-client's own node is at fault, and for `patience` after anything has broken or come back.
+client's own node is at fault, and for `patience` after anything has broken or come back; also at its
+deadline where deadlines are so short that they pass in healthy stores (`impatient`).
 """
 import argparse
 import bisect
@@ -73,6 +75,7 @@ class Rules:
     evictions: bool = False
     staleness: float = 1.0
     patience: float = 0.0
+    impatient: bool = False
 
 
 @dataclasses.dataclass
@@ -184,9 +187,9 @@ class Faults:
         moments = itertools.chain(*((began, ended) for _, began, ended in self.faults), (at for _, at in self.lost))
         return any(operation.begin - patience <= moment <= operation.end for moment in moments)
 
-    def forgotten_by_power_cut(self, put, get):
-        return not put.durable and any(put.begin <= at <= get.end and put.end > at - CHECKPOINT
-                                       for at in self.power_cuts)
+    def forgotten_by_power_cut(self, change, get):
+        return not change.durable and any(change.begin <= at <= get.end and change.end > at - CHECKPOINT
+                                          for at in self.power_cuts)
 
 
 class Judge:
@@ -217,7 +220,7 @@ class Judge:
             self.judge_time(operation)
             if operation.op == "get" and operation.end < NEVER:
                 self.judge_get(operation)
-            elif operation.op != "get":
+            elif operation.op not in ("get", "look"):
                 self.verdict.counts[f"{operation.op} {'ok' if operation.result == 'ok' else 'not ok'}"] += 1
         return self.verdict
 
@@ -246,6 +249,8 @@ class Judge:
             self.verdict.counts["get miss"] += 1
             if owed and not (self.rules.evictions and owed.keep_until <= get.end):
                 self.violation(get, f"a miss of what is owed since {owed}")
+        elif self.rules.impatient and get.end >= get.begin + get.deadline:
+            self.verdict.counts["get late"] += 1
         else:
             excused = get.node in self.faults.during(get.begin - self.rules.patience, get.end) or (
                 self.rules.patience > 0 and self.faults.unsettled(get, self.rules.patience))
@@ -274,8 +279,8 @@ class Judge:
     def surely_deleted(self, put, get):
         """A removal that was done began after the put had ended, long enough before the get."""
         return any(removal.result == "ok" and removal.begin > put.end and
-                   removal.end + (self.rules.staleness if removal.node != get.node else 0) < get.begin
-                   for removal in self.removals_of(get))
+                   removal.end + (self.rules.staleness if removal.node != get.node else 0) < get.begin and
+                   not self.faults.forgotten_by_power_cut(removal, get) for removal in self.removals_of(get))
 
     def surely_expired(self, put, get):
         used = put.end
@@ -324,8 +329,9 @@ def main():
     parser.add_argument("--budget", type=int, default=2, help="nodes that may be away")
     parser.add_argument("--staleness", type=float, default=1.0, help="how long other nodes may show what was deleted")
     parser.add_argument("--patience", type=float, default=0.0, help="failures allowed for so long after a fault")
+    parser.add_argument("--impatient", action="store_true", help="deadlines may be shorter than reads take")
     options = parser.parse_args()
-    rules = Rules(options.budget, options.evictions, options.staleness, options.patience)
+    rules = Rules(options.budget, options.evictions, options.staleness, options.patience, options.impatient)
     try:
         verdict = judge(History.load(options.files), rules)
     except (BadHistory, OSError) as error:

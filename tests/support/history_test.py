@@ -211,6 +211,14 @@ class Faulty(Bytes):
         self.accepted(put(0, 1), cut, get(3, 4, "miss"))
         self.rejected("a miss", put(0, 1, durable=True), cut, get(3, 4, "miss"))
         self.rejected("a miss", put(-9, -8), cut, get(3, 4, "miss"))
+        self.accepted(put(-9, -8), delete(0, 1), cut, get(3, 4))
+        self.rejected("deleted", put(-19, -18), delete(-9, -8), cut, get(3, 4))
+
+    def test_the_impatient_may_give_up_at_their_deadline(self):
+        for end, accept in ((5, self.rejected), (5.1, self.accepted)):
+            words = ("a failure",) if accept == self.rejected else ()
+            accept(*words, put(-1, 0), get(0.1, end, "deadline"), impatient=True)
+        self.rejected("a failure", put(-1, 0), get(0.1, 5.1, "deadline"))
 
 
 class Model:
