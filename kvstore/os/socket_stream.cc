@@ -72,6 +72,84 @@ void SocketStream::Close() {
   if (wake_.has_value()) wake_->Set();
 }
 
+// --- TLS ----------------------------------------------------------------------------------------
+
+Task<Status> SocketStream::StartTls(std::unique_ptr<TlsSession> tls) {
+  KV_CHECK(tls_ == nullptr && begin_ == end_);
+  tls_ = std::move(tls);
+  sealed_received_ = Bytes(kReceiveBufferSize);
+  for (;;) {
+    const Status status = tls_->Handshake();
+    const bool sent = co_await SendDrained();
+    if (!status.ok()) co_return status;
+    if (tls_->established()) co_return Status();
+    bool fed = false;
+    if (sent) fed = co_await FeedTls();
+    if (!fed) {
+      co_return Status(Code::kUnavailable,
+                       "the connection ended in the TLS handshake: does the other side speak TLS?");
+    }
+  }
+}
+
+Task<bool> SocketStream::FeedTls() {
+  int64_t got = 0;
+  do {
+    if (closing_) co_return false;
+    if (inside_frame_) receiving_since_ = Poller::Now();
+    got = co_await poller_.Receive(socket_, sealed_received_.data(),
+                                   static_cast<uint32_t>(sealed_received_.size()));
+    receiving_since_ = kNever;
+  } while (got == -EINTR || got == -EAGAIN);
+  if (got <= 0) co_return false;
+  last_heard_ = Poller::Now();
+  tls_->Feed(std::as_const(sealed_received_).span().first(static_cast<size_t>(got)));
+  co_return true;
+}
+
+Task<Received> SocketStream::ReceiveSealed(std::vector<iovec>& pieces) {
+  const bool direct = pieces.front().iov_len >= kReceiveBufferSize / 2;
+  const MutableByteSpan into =
+      direct ? MutableByteSpan(static_cast<uint8_t*>(pieces.front().iov_base),
+                               pieces.front().iov_len)
+             : buffer_.span();
+  for (;;) {
+    if (closing_) co_return Received::kEnded;
+    const Result<size_t> opened = tls_->Open(into);
+    if (!opened.ok()) {
+      complaint_ = opened.status().message();
+      co_return Received::kEnded;
+    }
+    if (opened.value() > 0) {
+      begin_ = 0;
+      end_ = direct ? 0 : opened.value();
+      if (direct) Advance(pieces, opened.value());
+      inside_frame_ = true;
+      co_return Received::kOk;
+    }
+    if (!co_await FeedTls()) co_return Received::kEnded;
+  }
+}
+
+Task<int64_t> SocketStream::SendSealed(const msghdr& message) {
+  int64_t size = 0;
+  for (size_t i = 0; i < message.msg_iovlen; ++i) {
+    const iovec& piece = message.msg_iov[i];
+    const Status status =
+        tls_->Seal({static_cast<const uint8_t*>(piece.iov_base), piece.iov_len});
+    if (!status.ok()) co_return -EPIPE;
+    size += static_cast<int64_t>(piece.iov_len);
+  }
+  const bool sent = co_await SendDrained();
+  co_return sent ? size : -EPIPE;
+}
+
+Task<bool> SocketStream::SendDrained() {
+  sealed_to_send_.clear();
+  tls_->Drain(sealed_to_send_);
+  co_return co_await SendWhole(sealed_to_send_);
+}
+
 // --- Receiving ----------------------------------------------------------------------------------
 
 Task<Received> SocketStream::Skip(uint64_t size) {
@@ -129,6 +207,7 @@ void SocketStream::TakeBuffered(std::vector<iovec>& pieces) {
 }
 
 Task<Received> SocketStream::ReceiveSome(std::vector<iovec>& pieces) {
+  if (tls_ != nullptr) co_return co_await ReceiveSealed(pieces);
   // Large parts are filled in place; what comes after them, or small ones, goes to the buffer.
   std::vector<iovec> targets;
   size_t direct = 0;
@@ -197,19 +276,26 @@ void SocketStream::Withdraw(uint64_t ticket) {
 }
 
 Task<bool> SocketStream::SendAhead(ByteSpan bytes) {
-  std::vector<iovec> pieces;
-  pieces.push_back(
-      {.iov_base = const_cast<uint8_t*>(bytes.data()), .iov_len = bytes.size()});
-  while (!pieces.empty() && !closing_) {
+  if (tls_ == nullptr) co_return co_await SendWhole(bytes);
+  if (!tls_->Seal(bytes).ok()) co_return false;
+  co_return co_await SendDrained();
+}
+
+Task<bool> SocketStream::SendWhole(ByteSpan bytes) {
+  while (!bytes.empty()) {
+    if (closing_) co_return false;
+    iovec piece{.iov_base = const_cast<uint8_t*>(bytes.data()), .iov_len = bytes.size()};
     msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = pieces.size();
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    sending_since_ = Poller::Now();
     const int64_t sent = co_await poller_.Send(socket_, message);
+    sending_since_ = kNever;
     if (sent == -EINTR || sent == -EAGAIN) continue;
     if (sent <= 0) co_return false;
-    Advance(pieces, static_cast<size_t>(sent));
+    bytes = bytes.subspan(static_cast<size_t>(sent));
   }
-  co_return pieces.empty();
+  co_return true;
 }
 
 Task<void> SocketStream::SendFrames() {
@@ -236,9 +322,14 @@ Task<void> SocketStream::SendFrames() {
       part->cmsg_len = CMSG_LEN(sizeof(int));
       std::memcpy(CMSG_DATA(part), &descriptor, sizeof(int));
     }
-    sending_since_ = Poller::Now();
-    const int64_t sent = co_await poller_.Send(socket_, message);
-    sending_since_ = kNever;
+    int64_t sent = 0;
+    if (tls_ != nullptr) {
+      sent = co_await SendSealed(message);
+    } else {
+      sending_since_ = Poller::Now();
+      sent = co_await poller_.Send(socket_, message);
+      sending_since_ = kNever;
+    }
     gathered_ = 0;
     if (sent == -EINTR || sent == -EAGAIN) continue;
     if (sent <= 0) break;

@@ -10,13 +10,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "kvstore/async/event.h"
 #include "kvstore/async/task.h"
 #include "kvstore/base/bytes.h"
 #include "kvstore/os/poller.h"
+#include "kvstore/os/tls.h"
 
 namespace cairn::kv {
 
@@ -31,6 +34,10 @@ class SocketStream {
   ~SocketStream();
   SocketStream(const SocketStream&) = delete;
   SocketStream& operator=(const SocketStream&) = delete;
+
+  // Before anything is received, and before SendFrames is run: all is encrypted. Errors as of
+  // TlsSession::Handshake; kUnavailable: the stream ended meanwhile. Then it is of no use.
+  Task<Status> StartTls(std::unique_ptr<TlsSession> tls);
 
   // --- Receiving ---
   // What comes next begins a frame: silence from here on keeps nobody waiting.
@@ -62,6 +69,8 @@ class SocketStream {
   // Ends everything above soon: the peer sees the end of the stream.
   void Close();
   bool closing() const { return closing_; }
+  // Why nothing more could be received, where TLS knows more than that the stream ended.
+  const std::string& complaint() const { return complaint_; }
 
   // Since when the peer has kept us waiting in the middle of a frame, one way or the other; kNever
   // when it does not.
@@ -75,6 +84,13 @@ class SocketStream {
 
   // Receives at least one byte into what is left of `pieces`, and then into the buffer.
   Task<Received> ReceiveSome(std::vector<iovec>& pieces);
+  Task<Received> ReceiveSealed(std::vector<iovec>& pieces);
+  // What the socket brings next, to the session. False: the stream has ended.
+  Task<bool> FeedTls();
+  Task<bool> SendDrained();
+  Task<bool> SendWhole(ByteSpan bytes);
+  // All of `message`, or an error: as the system call would say.
+  Task<int64_t> SendSealed(const msghdr& message);
   // What the buffer has, moved to the front of `pieces`.
   void TakeBuffered(std::vector<iovec>& pieces);
   bool KeepDescriptors(msghdr& message);
@@ -83,6 +99,11 @@ class SocketStream {
 
   Poller& poller_;
   const int socket_;
+
+  std::unique_ptr<TlsSession> tls_;  // Null: nothing is encrypted.
+  Bytes sealed_received_;
+  std::vector<uint8_t> sealed_to_send_;
+  std::string complaint_;
 
   bool closing_ = false;
   std::deque<Sending*> queue_;

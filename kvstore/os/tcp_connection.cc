@@ -36,7 +36,10 @@ Nonce DrawNonce() {
   return nonce;
 }
 
-HelloOutcome Ended() { return {Kind::kEnded, "the connection ended during the hello"}; }
+HelloOutcome Ended(const SocketStream& stream) {
+  const std::string& complaint = stream.complaint();
+  return {Kind::kEnded, complaint.empty() ? "the connection ended during the hello" : complaint};
+}
 
 HelloOutcome Unproven() {
   return {Kind::kUnproven, "it does not know the secret of this cluster"};
@@ -55,13 +58,15 @@ Task<HelloOutcome> TcpConnection::Introduce(const NodeIdentity& me, NodeId calle
                                             ConnectionRole role) {
   peer_ = callee;
   role_ = role;
+  HelloOutcome started = co_await StartTls(me, TlsRole::kCaller);
+  if (started.kind != Kind::kOk) co_return started;
   const HelloOffer offer{.versions = me.versions, .role = role, .caller = me.self,
                          .callee = callee, .cluster = me.cluster, .nonce = DrawNonce()};
   const OfferBytes offered = EncodeOffer(offer);
-  if (!co_await stream_.SendAhead(offered)) co_return Ended();
+  if (!co_await stream_.SendAhead(offered)) co_return Ended(stream_);
   WelcomeBytes answered{};
   std::vector<MutableByteSpan> into{MutableByteSpan(answered)};
-  if (co_await stream_.Fill(std::move(into)) != Received::kOk) co_return Ended();
+  if (co_await stream_.Fill(std::move(into)) != Received::kOk) co_return Ended(stream_);
   const Result<HelloWelcome> welcome = ParseWelcome(answered);
   if (!welcome.ok()) co_return Malformed();
   if (welcome.value().refusal != HelloRefusal::kNone) {
@@ -77,14 +82,16 @@ Task<HelloOutcome> TcpConnection::Introduce(const NodeIdentity& me, NodeId calle
     co_return Malformed();
   }
   const Sha256Digest proof = CallerProof(me.secret, offered, answered);
-  if (!co_await stream_.SendAhead(proof)) co_return Ended();
+  if (!co_await stream_.SendAhead(proof)) co_return Ended(stream_);
   co_return HelloOutcome{};
 }
 
 Task<HelloOutcome> TcpConnection::Admit(const NodeIdentity& me) {
+  HelloOutcome started = co_await StartTls(me, TlsRole::kCallee);
+  if (started.kind != Kind::kOk) co_return started;
   OfferBytes offered{};
   std::vector<MutableByteSpan> into{MutableByteSpan(offered)};
-  if (co_await stream_.Fill(std::move(into)) != Received::kOk) co_return Ended();
+  if (co_await stream_.Fill(std::move(into)) != Received::kOk) co_return Ended(stream_);
   const Result<HelloOffer> offer = ParseOffer(offered);
   if (!offer.ok()) co_return Malformed();
   HelloWelcome welcome;
@@ -95,15 +102,24 @@ Task<HelloOutcome> TcpConnection::Admit(const NodeIdentity& me) {
   const bool fits = welcome.refusal == HelloRefusal::kNone;
   if (fits) welcome.proof = CalleeProof(me.secret, offered, EncodeWelcome(welcome));
   const WelcomeBytes answered = EncodeWelcome(welcome);
-  if (!co_await stream_.SendAhead(answered)) co_return Ended();
+  if (!co_await stream_.SendAhead(answered)) co_return Ended(stream_);
   if (!fits) {
     co_return HelloOutcome{Kind::kRefused, std::string(RefusalText(welcome.refusal))};
   }
   Sha256Digest proof{};
   into.assign(1, MutableByteSpan(proof));
-  if (co_await stream_.Fill(std::move(into)) != Received::kOk) co_return Ended();
+  if (co_await stream_.Fill(std::move(into)) != Received::kOk) co_return Ended(stream_);
   if (!SameSecret(proof, CallerProof(me.secret, offered, answered))) co_return Unproven();
   co_return HelloOutcome{};
+}
+
+// Which node it is, the hello's proof says: any certificate of the cluster's authority will do.
+Task<HelloOutcome> TcpConnection::StartTls(const NodeIdentity& me, TlsRole role) {
+  if (me.tls == nullptr) co_return HelloOutcome{};
+  const Status status = co_await stream_.StartTls(me.tls->NewSession(role, ""));
+  if (status.ok()) co_return HelloOutcome{};
+  const bool ended = status.code() == Code::kUnavailable;
+  co_return HelloOutcome{ended ? Kind::kEnded : Kind::kUnproven, status.message()};
 }
 
 HelloRefusal TcpConnection::Judge(const NodeIdentity& me, const HelloOffer& offer) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct NodeIdentity {
   ClusterDigest cluster{};
   std::string secret;
   VersionRange versions;
+  std::shared_ptr<const TlsContext> tls;  // Null: none.
 };
 
 // How a hello went. On anything but kOk the connection is of no use.
@@ -28,7 +30,7 @@ struct HelloOutcome {
     kEnded,
     kMalformed,
     kRefused,   // By one side or the other: the reason says what does not fit.
-    kUnproven,  // The peer does not know the cluster's secret.
+    kUnproven,  // The peer does not know the cluster's secret, or its certificate is not good.
   };
   Kind kind = Kind::kOk;
   std::string reason;
@@ -56,6 +58,7 @@ class TcpConnection {
   uint16_t version() const { return version_; }
 
  private:
+  Task<HelloOutcome> StartTls(const NodeIdentity& me, TlsRole role);
   HelloRefusal Judge(const NodeIdentity& me, const HelloOffer& offer);
 
   SocketStream stream_;

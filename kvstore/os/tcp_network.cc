@@ -31,7 +31,8 @@ NodeIdentity IdentityOf(const TcpNetworkOptions& options) {
   return {.self = options.self,
           .cluster = Sha256(AsBytes(options.cluster)),
           .secret = options.secret,
-          .versions = options.versions};
+          .versions = options.versions,
+          .tls = options.tls};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "kvstore/base/log.h"
@@ -21,6 +22,9 @@ struct TcpNetworkOptions {
   std::string cluster = {};
   // Shared by all nodes of the cluster. Empty: only addresses of the loopback are used.
   std::string secret = {};
+  // Null: what nodes tell each other is not encrypted. Else both sides of a connection show
+  // certificates that the context's authority has signed.
+  std::shared_ptr<const TlsContext> tls = nullptr;
   VersionRange versions = {};
   // To each peer, for calls with payload; those without share one more.
   uint32_t data_connections = 2;

@@ -41,14 +41,15 @@ struct RigKind {
   std::function<std::unique_ptr<NetworkRig>()> make;
 };
 
-std::unique_ptr<NetworkRig> MakeTcpRig(bool force_epoll);
+std::unique_ptr<NetworkRig> MakeTcpRig(bool force_epoll, bool encrypted);
 std::unique_ptr<NetworkRig> MakeSimRig();
 
 // Every transport that the suite is for.
 inline std::vector<RigKind> Rigs() {
   return {
-      {"Tcp", [] { return MakeTcpRig(false); }},
-      {"TcpOnEpoll", [] { return MakeTcpRig(true); }},
+      {"Tcp", [] { return MakeTcpRig(false, false); }},
+      {"TcpOnEpoll", [] { return MakeTcpRig(true, false); }},
+      {"TcpWithTls", [] { return MakeTcpRig(false, true); }},
       {"Simulated", [] { return MakeSimRig(); }},
   };
 }

@@ -5,6 +5,8 @@
 #include "kvstore/os/poller.h"
 #include "kvstore/os/system_clock.h"
 #include "kvstore/os/tcp_network.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tls_authority.h"
 #include "tests/unit/kvstore/io/network_rig.h"
 
 namespace cairn::kv {
@@ -12,7 +14,11 @@ namespace {
 
 class TcpRig final : public NetworkRig {
  public:
-  explicit TcpRig(PollerEngine engine) {
+  TcpRig(PollerEngine engine, bool encrypted) {
+    if (encrypted) {
+      testing::TlsAuthority authority(folder_.path(), "ca");
+      tls_ = TlsContext::Load(authority.NewFiles()).value();
+    }
     const PollerOptions options{.engine = engine};
     poller_ = Poller::Create(loop_, log_, options).value();
     clock_ = std::make_unique<SystemClock>(*poller_);
@@ -31,6 +37,7 @@ class TcpRig final : public NetworkRig {
                                     .listen = "127.0.0.1:" + std::to_string(ports_[id]),
                                     .cluster = "rig",
                                     .secret = "a secret of the test rig",
+                                    .tls = tls_,
                                     .reconnect_after = Millis(50)};
     node = TcpNetwork::Create(*poller_, *clock_, log_, options).value();
     ports_[id] = node->port();
@@ -58,6 +65,8 @@ class TcpRig final : public NetworkRig {
 
   Loop loop_;
   NullLog log_;
+  testing::TemporaryFolder folder_;
+  std::shared_ptr<const TlsContext> tls_;
   std::unique_ptr<Poller> poller_;
   std::unique_ptr<SystemClock> clock_;
   std::map<NodeId, uint16_t> ports_;
@@ -68,8 +77,9 @@ class TcpRig final : public NetworkRig {
 
 }  // namespace
 
-std::unique_ptr<NetworkRig> MakeTcpRig(bool force_epoll) {
-  return std::make_unique<TcpRig>(force_epoll ? PollerEngine::kEpoll : PollerEngine::kAuto);
+std::unique_ptr<NetworkRig> MakeTcpRig(bool force_epoll, bool encrypted) {
+  return std::make_unique<TcpRig>(force_epoll ? PollerEngine::kEpoll : PollerEngine::kAuto,
+                                  encrypted);
 }
 
 }  // namespace cairn::kv

@@ -270,7 +270,7 @@ class ClusterOnTcp : public ::testing::Test {
   FakeMap map_;
   std::vector<std::unique_ptr<FakeTarget>> targets_;
   std::vector<std::unique_ptr<PeerService>> services_;
-  std::unique_ptr<NetworkRig> rig_ = MakeTcpRig(false);
+  std::unique_ptr<NetworkRig> rig_ = MakeTcpRig(false, false);
   std::unique_ptr<ClientNode> client_;
   uint64_t reads_ = 0;
 };
