@@ -30,7 +30,7 @@ class SharedTraces(unittest.TestCase):
         report = replay(BINARY, trace, "--capacity", RAW, "--bytes-per-token",
                         str(int(PAYLOAD / tokens)), *arguments)
         print(describe(f"{name}, {tokens / 1e6:.1f} M tokens", report), flush=True)
-        check_report(self, report, below_lru_max)
+        check_report(self, report, below_lru_max=below_lru_max)
 
     # How far below ideal LRU of the same payload: small stores have few segments, and pay most.
     def test_mooncake_conversation(self):
