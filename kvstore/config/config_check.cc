@@ -27,8 +27,23 @@ void CheckTcp(const ListenConfig& listen, Lines& lines) {
                     "' is no address; write HOST:PORT, such as 127.0.0.1:7411");
   } else if (!IsLoopback(address->host) && !listen.tcp_beyond_loopback) {
     lines.push_back("listen.tcp: " + address->host +
-                    " can be reached from other machines, and the traffic is not encrypted; set "
-                    "listen.tcp_beyond_loopback = true if the network is safe, or use 127.0.0.1");
+                    " can be reached from other machines; set listen.tcp_beyond_loopback = true "
+                    "if the network is safe or certificates guard it, or use 127.0.0.1");
+  }
+}
+
+void CheckTls(const ListenConfig& listen, Lines& lines) {
+  const TlsFiles& tls = listen.tcp_tls;
+  if (tls.cert_file.empty() != tls.key_file.empty()) {
+    lines.push_back("listen.tls_cert_file: goes with listen.tls_key_file; set both or none");
+  }
+  if (tls.cert_file.empty() && !tls.ca_file.empty()) {
+    lines.push_back("listen.tls_client_ca_file: asks for clients' certificates, and there is none "
+                    "to show them; set listen.tls_cert_file and listen.tls_key_file");
+  }
+  if (!tls.cert_file.empty() && listen.tcp.empty()) {
+    lines.push_back("listen.tls_cert_file: is for listen.tcp, which is empty; leave it out or set "
+                    "both");
   }
 }
 
@@ -64,6 +79,7 @@ void CheckListen(const DaemonConfig& config, Lines& lines) {
         "listen.unix_socket: it and listen.tcp are both empty: nobody could come in; set one");
   }
   CheckTcp(listen, lines);
+  CheckTls(listen, lines);
   CheckMetrics(listen, lines);
 }
 

@@ -45,9 +45,19 @@ void AddListen(std::vector<ConfigField>& fields) {
                         "Address for clients over TCP, such as 127.0.0.1:7411; empty: none.",
                         [](C& c) -> auto& { return c.listen.tcp; }));
   fields.push_back(Flag("listen.tcp_beyond_loopback",
-                        "Allow listen.tcp to be reachable from other machines. The traffic is "
-                        "not encrypted: only on a network that you trust.",
+                        "Allow listen.tcp to be reachable from other machines: with certificates "
+                        "below, or on a network that you trust.",
                         [](C& c) -> auto& { return c.listen.tcp_beyond_loopback; }));
+  fields.push_back(Text("listen.tls_cert_file",
+                        "PEM file of the certificate for listen.tcp: all of it is TLS 1.3 then; "
+                        "empty: nothing is encrypted.",
+                        [](C& c) -> auto& { return c.listen.tcp_tls.cert_file; }));
+  fields.push_back(Text("listen.tls_key_file", "PEM file of its key.",
+                        [](C& c) -> auto& { return c.listen.tcp_tls.key_file; }));
+  fields.push_back(Text("listen.tls_client_ca_file",
+                        "PEM file of who signs clients' certificates: they must show one; empty: "
+                        "none is asked for.",
+                        [](C& c) -> auto& { return c.listen.tcp_tls.ca_file; }));
   fields.push_back(Text("listen.admin_token_file",
                         "The file whose first line clients over TCP must name to administer; "
                         "empty: none of them may. On the unix socket the file's mode decides.",

@@ -16,7 +16,8 @@ enum class LogFormat : uint8_t { kText, kJson };
 struct ListenConfig {
   std::string unix_socket = "auto";  // "auto": DATA_DIR/cairn.sock. Empty: none.
   std::string tcp = "";              // "127.0.0.1:7411". Empty: none.
-  bool tcp_beyond_loopback = false;  // There is no encryption yet: a promise that the net is safe.
+  bool tcp_beyond_loopback = false;  // A promise that the net is safe, or that TLS makes it so.
+  TlsFiles tcp_tls = {};             // Without a certificate: not encrypted.
   // The file whose first line TCP clients must name to administer. Empty: none of them may.
   std::string admin_token_file = "";
   std::string metrics = "127.0.0.1:9511";  // /metrics, /healthz, /readyz. Empty: none.

@@ -110,7 +110,7 @@ Status Serve(DaemonConfig config, const DaemonFlags& flags, Signals& signals, Da
   log.Info(std::string("cairnd ").append(kVersion).append(": opening ").append(
       config.node.data_dir));
   for (const std::string& warning : ConfigWarnings(config)) log.Warning(warning);
-  KV_ASSIGN_OR_RETURN(ServerOptions server, WithAdminToken(config));
+  KV_ASSIGN_OR_RETURN(ServerOptions server, WithSecrets(config));
   config.server = std::move(server);
   StoreService service(ServiceOptions(config), log);
   std::unique_ptr<HttpEndpoint> metrics;

@@ -87,8 +87,11 @@ Result<DaemonConfig> LoadConfig(const DaemonFlags& flags) {
   return config;
 }
 
-Result<ServerOptions> WithAdminToken(const DaemonConfig& config) {
+Result<ServerOptions> WithSecrets(const DaemonConfig& config) {
   ServerOptions options = config.server;
+  if (!config.listen.tcp_tls.cert_file.empty()) {
+    KV_ASSIGN_OR_RETURN(options.tls, TlsContext::Load(config.listen.tcp_tls));
+  }
   const std::string& path = config.listen.admin_token_file;
   if (path.empty()) return options;
   std::ifstream file(path);

@@ -31,7 +31,8 @@ void AddDaemonFlags(CLI::App& app, DaemonFlags& flags);
 // kInvalid: every mistake, one a line.
 Result<DaemonConfig> LoadConfig(const DaemonFlags& flags);
 
-// The server's options with the token of listen.admin_token_file. kInvalid: it cannot be read.
-Result<ServerOptions> WithAdminToken(const DaemonConfig& config);
+// The server's options with what is in listen.admin_token_file and listen.tls_*. kInvalid: one of
+// them cannot be read.
+Result<ServerOptions> WithSecrets(const DaemonConfig& config);
 
 }  // namespace cairn::kv

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "kvstore/async/task.h"
@@ -16,6 +19,12 @@ class Lane {
  public:
   // Takes the connected socket over. `poller` must outlive this.
   Lane(Poller& poller, int socket) : stream_(poller, socket) {}
+
+  // As of SocketStream.
+  Task<Status> StartTls(std::unique_ptr<TlsSession> tls) {
+    return stream_.StartTls(std::move(tls));
+  }
+  const std::string& complaint() const { return stream_.complaint(); }
 
   // --- Receiving: header, then its body, then its payload, whole, then the next header. ---
   Task<Received> ReceiveHeader(wire::FrameHeader& header);

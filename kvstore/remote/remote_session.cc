@@ -62,18 +62,32 @@ Task<Result<std::shared_ptr<RemoteSession>>> RemoteSession::Open(RemoteParts par
   co_return connected;
 }
 
+Result<RemoteSession::Server> RemoteSession::ParseServer(const RemoteOptions& options) {
+  constexpr std::string_view kTlsPrefix = "tls:";
+  Server server;
+  std::string address = options.address;
+  if (address.starts_with(kTlsPrefix)) {
+    address.erase(0, kTlsPrefix.size());
+    server.host = address.substr(0, address.rfind(':'));
+    if (server.host.starts_with('[')) server.host = server.host.substr(1, server.host.size() - 2);
+    KV_ASSIGN_OR_RETURN(server.tls, TlsContext::Load(options.tls));
+  }
+  KV_ASSIGN_OR_RETURN(server.address, SocketAddress::Parse(address));
+  return server;
+}
+
 Task<Status> RemoteSession::Connect(const RemoteOptions& options) {
-  const Result<SocketAddress> address = SocketAddress::Parse(options.address);
-  if (!address.ok()) co_return address.status();
+  const Result<Server> server = ParseServer(options);
+  if (!server.ok()) co_return server.status();
   const Instant deadline = parts_.clock.Now() + options.connect_timeout;
   wire::HelloRequest hello{.name = options.name, .admin_token = options.admin_token};
   for (uint32_t i = 0; i <= options.data_lanes; ++i) {
     Event done(parts_.poller.loop());
-    const Result<int> socket = address.value().NewSocket();
+    const Result<int> socket = server.value().address.NewSocket();
     if (!socket.ok()) co_return socket.status();
     Task<void> guard = CloseAt(deadline, &done, socket.value());
     const Result<wire::HelloAnswer> answer =
-        co_await OpenLane(address.value(), socket.value(), hello);
+        co_await OpenLane(server.value(), socket.value(), hello);
     done.Set();
     co_await guard;
     if (!answer.ok()) co_return answer.status();
@@ -95,8 +109,9 @@ Task<void> RemoteSession::CloseAt(Instant deadline, Event* done, int socket) {
   if (!done->is_set()) shutdown(socket, SHUT_RDWR);
 }
 
-Task<Result<wire::HelloAnswer>> RemoteSession::OpenLane(SocketAddress address, int socket,
+Task<Result<wire::HelloAnswer>> RemoteSession::OpenLane(const Server& server, int socket,
                                                         wire::HelloRequest hello) {
+  SocketAddress address = server.address;
   const int64_t connected =
       co_await parts_.poller.Connect(socket, address.address(), address.size());
   if (connected < 0) {
@@ -108,6 +123,13 @@ Task<Result<wire::HelloAnswer>> RemoteSession::OpenLane(SocketAddress address, i
   }
   auto lane = std::make_unique<Lane>(parts_.poller, socket);
   Lane& opened = *lane;
+  if (server.tls != nullptr) {
+    const Status secured =
+        co_await opened.StartTls(server.tls->NewSession(TlsRole::kCaller, server.host));
+    if (!secured.ok()) {
+      co_return Status(secured.code(), "cannot trust " + address.text() + ": " + secured.message());
+    }
+  }
   Task<void> sending = opened.SendFrames();
   Result<wire::HelloAnswer> answer = co_await SayHello(opened, std::move(hello));
   if (!answer.ok()) {
@@ -139,8 +161,13 @@ Task<Result<wire::HelloAnswer>> RemoteSession::SayHello(Lane& lane, wire::HelloR
     hello_answer = wire::ParseAnswer<wire::HelloAnswer>(answer);
   }
   if (hello_answer.has_value()) co_return std::move(*hello_answer);
-  const char* why = received == Received::kEnded ? " does not answer" : " is no cairn server";
-  co_return Status(Code::kUnavailable, std::string(address_).append(why));
+  if (received != Received::kEnded) {
+    co_return Status(Code::kUnavailable, address_ + " is no cairn server");
+  }
+  const std::string& complaint = lane.complaint();
+  co_return Status(Code::kUnavailable,
+                   address_ + " ended the connection: " +
+                       (complaint.empty() ? "it may expect TLS, as tls:HOST:PORT" : complaint));
 }
 
 // --- Running ------------------------------------------------------------------------------------

@@ -64,9 +64,15 @@ class RemoteSession {
 
  private:
   struct Pending;
+  struct Server {
+    SocketAddress address;
+    std::string host;                       // That its certificate is for.
+    std::shared_ptr<const TlsContext> tls;  // Null: nothing is encrypted.
+  };
 
+  static Result<Server> ParseServer(const RemoteOptions& options);
   Task<Status> Connect(const RemoteOptions& options);
-  Task<Result<wire::HelloAnswer>> OpenLane(SocketAddress address, int socket,
+  Task<Result<wire::HelloAnswer>> OpenLane(const Server& server, int socket,
                                            wire::HelloRequest hello);
   Task<Result<wire::HelloAnswer>> SayHello(Lane& lane, wire::HelloRequest hello);
   Task<void> CloseAt(Instant deadline, Event* done, int socket);

@@ -22,11 +22,17 @@
 #include "kvstore/client/store_admin.h"
 #include "kvstore/io/clock.h"
 #include "kvstore/os/poller.h"
+#include "kvstore/os/tls.h"
 
 namespace cairn::kv {
 
 struct RemoteOptions {
-  std::string address = {};  // "unix:/run/cairn/cairn.sock" or "127.0.0.1:7400".
+  // "unix:/run/cairn/cairn.sock", "127.0.0.1:7400", or encrypted: "tls:store.example:7400". Then the
+  // server's certificate must be for that host.
+  std::string address = {};
+  // Whom to trust, by default the authorities of this machine; and what to show where the server
+  // asks for a certificate.
+  TlsFiles tls = {};
   uint32_t data_lanes = 2;   // 1..16.
   Nanos call_timeout = Seconds(30);
   Nanos connect_timeout = Seconds(5);

@@ -122,13 +122,25 @@ class Server::Core {
     parts_.poller.Close(listener.socket);
   }
 
+  Task<Received> Encrypt(Connection& connection) {
+    if (connection.is_unix || options_.tls == nullptr) co_return Received::kOk;
+    const Status status =
+        co_await connection.lane.StartTls(options_.tls->NewSession(TlsRole::kCallee, ""));
+    if (status.ok()) co_return Received::kOk;
+    ++stats_.handshakes_refused;
+    parts_.log.Warning("a client is refused: " + status.message());
+    connection.lane.Close();
+    co_return Received::kEnded;
+  }
+
   // The whole life of one connection.
   Task<void> Serve(int socket, bool is_unix) {
     Connection connection(parts_.poller, socket, is_unix);
     connections_.insert(&connection);
     ++stats_.connections;
+    Received received = co_await Encrypt(connection);
     Task<void> sending = connection.lane.SendFrames();
-    Received received = co_await Hello(connection);
+    if (received == Received::kOk) received = co_await Hello(connection);
     while (received == Received::kOk) {
       wire::FrameHeader header;
       received = co_await connection.lane.ReceiveHeader(header);

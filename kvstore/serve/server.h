@@ -23,6 +23,7 @@
 #include "kvstore/client/store_admin.h"
 #include "kvstore/io/clock.h"
 #include "kvstore/os/poller.h"
+#include "kvstore/os/tls.h"
 
 namespace cairn::kv {
 
@@ -30,9 +31,12 @@ struct ServerOptions {
   // A socket file, e.g. "/run/cairn/cairn.sock", with mode 0660; empty: none. One that is left of
   // a dead process is replaced.
   std::string unix_path = {};
-  // "127.0.0.1:7400", "[::1]:0", ...; empty: none. Nothing on it is encrypted: keep it on loopback
-  // or on a network that is trusted.
+  // "127.0.0.1:7400", "[::1]:0", ...; empty: none. Without `tls` nothing on it is encrypted: keep it
+  // on loopback or on a network that is trusted.
   std::string tcp_address = {};
+  // Has a certificate. Clients over TCP must speak TLS 1.3, and where it has an authority show a
+  // certificate of its signing.
+  std::shared_ptr<const TlsContext> tls = nullptr;
   uint32_t sessions_max = 4096;
   uint32_t requests_max = 256;  // In flight, of one session.
   uint64_t session_bytes_max = 128 * kMiB;
@@ -63,6 +67,8 @@ struct ServerStats {
   uint64_t sessions_opened = 0;
   uint64_t sessions_timed_out = 0;  // Nothing was heard of them, or they took no answers.
   uint64_t sessions_refused = 0;    // Too many, or of another version.
+  uint64_t handshakes_refused = 0;  // Connections that did not speak TLS, or showed no good
+                                    // certificate.
   uint64_t connections = 0;         // Now.
   uint64_t regions = 0;             // Registered now, or still in use by a read.
   uint64_t region_bytes = 0;
@@ -85,6 +91,7 @@ void VisitServerStats(const ServerStats& stats, Visit&& visit) {
   visit("sessions_opened", false, stats.sessions_opened, "Clients that have connected.");
   visit("sessions_timed_out", false, stats.sessions_timed_out, "Clients cut off as silent.");
   visit("sessions_refused", false, stats.sessions_refused, "Clients refused at their hello.");
+  visit("handshakes_refused", false, stats.handshakes_refused, "TLS handshakes that failed.");
   visit("connections", true, stats.connections, "Sockets open now.");
   visit("regions", true, stats.regions, "Regions of shared memory mapped now.");
   visit("region_bytes", true, stats.region_bytes, "Bytes of shared memory mapped now.");

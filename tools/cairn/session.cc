@@ -21,12 +21,13 @@ Result<std::unique_ptr<Session>> Session::Open(const VerbOptions& options) {
   kv::RemoteOptions remote;
   remote.address = session->address_;
   remote.name = "cairn";
+  remote.tls = options.tls;
   KV_RETURN_IF_ERROR(ReadSecret(options.admin_token_file, remote.admin_token));
   auto client = kv::RemoteClient::Connect(remote, kv::PollerOptions{}, session->log_);
   if (!client.ok() && client.code() == Code::kUnavailable) {
     return Status(Code::kUnavailable,
                   "no store answers at " + session->address_ + ": " + client.status().message() +
-                      "\nIs cairnd running? --connect unix:PATH|HOST:PORT or CAIRN_CONNECT says "
+                      "\nIs cairnd running? --connect unix:PATH|HOST:PORT|tls:HOST:PORT or CAIRN_CONNECT says "
                       "where it is.");
   }
   if (!client.ok()) return client.status();

@@ -46,7 +46,7 @@ bool Console::InputIsTerminal() { return ::isatty(STDIN_FILENO) != 0; }
 
 void AddVerbOptions(CLI::App& verb, Invocation& invocation) {
   verb.add_option("--connect", invocation.options.connect,
-                  "the store: unix:PATH or HOST:PORT")
+                  "the store: unix:PATH, HOST:PORT or tls:HOST:PORT")
       ->envname("CAIRN_CONNECT")
       ->type_name("ADDRESS");
   verb.add_option("--data-dir", invocation.options.data_dir,
@@ -54,6 +54,17 @@ void AddVerbOptions(CLI::App& verb, Invocation& invocation) {
       ->type_name("FOLDER");
   verb.add_option("--admin-token-file", invocation.options.admin_token_file,
                   "over TCP: the file whose first line lets administer")
+      ->type_name("FILE");
+  verb.add_option("--tls-ca-file", invocation.options.tls.ca_file,
+                  "with tls: whom to trust, instead of the authorities of this machine")
+      ->envname("CAIRN_TLS_CA_FILE")
+      ->type_name("FILE");
+  verb.add_option("--tls-cert-file", invocation.options.tls.cert_file,
+                  "with tls: the certificate to show where the store asks for one")
+      ->envname("CAIRN_TLS_CERT_FILE")
+      ->type_name("FILE");
+  verb.add_option("--tls-key-file", invocation.options.tls.key_file, "with tls: its key")
+      ->envname("CAIRN_TLS_KEY_FILE")
       ->type_name("FILE");
   verb.add_flag("--json", invocation.console.json, "print JSON instead of text for people");
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kvstore/base/status.h"
+#include "kvstore/os/tls.h"
 
 namespace CLI {
 class App;
@@ -50,6 +51,7 @@ struct VerbOptions {
   std::string connect;           // --connect
   std::string data_dir;          // --data-dir: its socket, when connect is empty.
   std::string admin_token_file;  // --admin-token-file
+  kv::TlsFiles tls;              // --tls-ca-file, --tls-cert-file, --tls-key-file
 };
 
 // Collects what the command line asked for; main runs it once.
@@ -59,7 +61,7 @@ struct Invocation {
   std::function<int()> run;
 };
 
-// --connect, --data-dir, --admin-token-file and --json.
+// All of VerbOptions, and --json.
 void AddVerbOptions(CLI::App& verb, Invocation& invocation);
 
 // Says "cairn: MESSAGE" on standard error, and gives the exit code.

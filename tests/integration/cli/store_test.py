@@ -18,6 +18,31 @@ def content(seed, size):
     return random.Random(seed).randbytes(size)
 
 
+class Encrypted(Folder):
+    """TCP with a certificate that is its own authority."""
+
+    def test_tls_with_certificates_of_both_sides(self):
+        cert, key, token = (self.folder / name for name in ("cert.pem", "key.pem", "token"))
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+             "-nodes", "-days", "1", "-subj", "/CN=cairn", "-addext", "subjectAltName=IP:127.0.0.1",
+             "-keyout", key, "-out", cert], check=True, capture_output=True)
+        token.write_text("letmein\n")
+        with Cairnd(self.folder / "data", "--listen-tcp", "127.0.0.1:0", "--listen-tls-cert-file",
+                    cert, "--listen-tls-key-file", key, "--listen-tls-client-ca-file", cert,
+                    "--listen-admin-token-file", token) as daemon:
+            plain = daemon.address["tcp"]
+            tls = ("--connect", f"tls:{plain}", "--admin-token-file", token)
+            whole = (*tls, "--tls-ca-file", cert, "--tls-cert-file", cert, "--tls-key-file", key)
+            self.expect(run("namespace", "create", "s", "--fingerprint", "f", *whole), 0)
+            data = content(1, 3 << 20)
+            self.expect(run("put", "s", "k", *whole, stdin=data), 0)
+            self.assertEqual(self.expect(run("get", "s", "k", *whole), 0).stdout, data)
+            self.expect(run("get", "s", "k", *tls), 2, "certificate is refused")
+            self.expect(run("get", "s", "k", *tls, "--tls-ca-file", cert), 1, "certificate required")
+            self.expect(run("get", "s", "k", "--connect", plain), 1, "expect TLS")
+
+
 class Store(Folder):
     """One cairnd for the class, one namespace for each test."""
 

@@ -33,6 +33,16 @@ std::vector<Broken> Table() {
       {"is no address", [](DaemonConfig& c) { c.listen.tcp = ":1"; }},
       {"tcp_beyond_loopback = true", [](DaemonConfig& c) { c.listen.tcp = "0.0.0.0:7411"; }},
       {"tcp_beyond_loopback = true", [](DaemonConfig& c) { c.listen.tcp = "[::]:7411"; }},
+      {"set both or none",
+       [](DaemonConfig& c) {
+         c.listen.tcp = "127.0.0.1:7411";
+         c.listen.tcp_tls.cert_file = "cert.pem";
+       }},
+      {"listen.tls_client_ca_file:", [](DaemonConfig& c) { c.listen.tcp_tls.ca_file = "ca.pem"; }},
+      {"is for listen.tcp, which is empty",
+       [](DaemonConfig& c) {
+         c.listen.tcp_tls = {.cert_file = "cert.pem", .key_file = "key.pem"};
+       }},
       {"metrics_beyond_loopback = true",
        [](DaemonConfig& c) { c.listen.metrics = "0.0.0.0:9511"; }},
       {"listen.metrics: 'localhost' is no address",

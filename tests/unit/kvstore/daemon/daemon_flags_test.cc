@@ -70,11 +70,19 @@ TEST_F(DaemonFlagsTest, TheEnvironmentChoosesThePollerOnlyWhenNothingElseDoes) {
 
 TEST_F(DaemonFlagsTest, TheAdminTokenIsTheFirstLine) {
   DaemonConfig config;
-  EXPECT_EQ(WithAdminToken(config).value().admin_token, "");
+  EXPECT_EQ(WithSecrets(config).value().admin_token, "");
   config.listen.admin_token_file = File("s3cret\nrest\n");
-  EXPECT_EQ(WithAdminToken(config).value().admin_token, "s3cret");
+  EXPECT_EQ(WithSecrets(config).value().admin_token, "s3cret");
   config.listen.admin_token_file = File("\n");
-  EXPECT_THAT(WithAdminToken(config), HasCode(Code::kInvalid));
+  EXPECT_THAT(WithSecrets(config), HasCode(Code::kInvalid));
+}
+
+TEST_F(DaemonFlagsTest, ACertificateThatCannotBeReadIsNamed) {
+  DaemonConfig config;
+  EXPECT_EQ(WithSecrets(config).value().tls, nullptr);
+  config.listen.tcp_tls.cert_file = "/absent/cert.pem";
+  config.listen.tcp_tls.key_file = "/absent/key.pem";
+  EXPECT_THAT(WithSecrets(config).status().message(), HasSubstr("/absent/cert.pem"));
 }
 
 }  // namespace

@@ -14,17 +14,19 @@ using ::testing::Each;
 using testing::HasCode;
 using testing::IsOk;
 
-enum class Way { kDirect, kShared, kUnixInline, kTcp };
+enum class Way { kDirect, kShared, kUnixInline, kTcp, kTls };
 
 class Conformance : public ::testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
-    served_.StartServer();
     const Way way = GetParam();
+    if (way == Way::kTls) served_.UseTls();
+    served_.StartServer();
     if (way == Way::kDirect) {
       store_ = &served_.store();
     } else {
-      RemoteStore& remote = way == Way::kTcp ? served_.ConnectTcp() : served_.ConnectUnix();
+      const bool is_tcp = way == Way::kTcp || way == Way::kTls;
+      RemoteStore& remote = is_tcp ? served_.ConnectTcp() : served_.ConnectUnix();
       store_ = &remote;
       if (way != Way::kUnixInline) remote_ = &remote;
     }
@@ -97,13 +99,14 @@ std::string NameOf(const ::testing::TestParamInfo<Way>& way) {
     case Way::kDirect: return "Direct";
     case Way::kShared: return "Shared";
     case Way::kUnixInline: return "UnixInline";
+    case Way::kTls: return "Tls";
     case Way::kTcp: break;
   }
   return "Tcp";
 }
 INSTANTIATE_TEST_SUITE_P(Way, Conformance,
                          ::testing::Values(Way::kDirect, Way::kShared, Way::kUnixInline,
-                                           Way::kTcp),
+                                           Way::kTcp, Way::kTls),
                          NameOf);
 
 TEST_P(Conformance, ReturnsWhatWasPut) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "tests/support/poller_from_environment.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/tls_authority.h"
 #include "tests/unit/kvstore/client/fake_target.h"
 #include "tests/unit/kvstore/client/local_home.h"
 
@@ -77,6 +79,13 @@ class ServedStore {
 
   // --- The server ---
   ServerOptions& options() { return options_; }
+  // Before StartServer: TCP is encrypted, and both sides show certificates.
+  void UseTls() {
+    authority_.emplace(folder_.path(), "ca");
+    options_.tls = TlsContext::Load(authority_->NewFiles()).value();
+    tls_ = authority_->NewFiles();
+  }
+  testing::TlsAuthority& authority() { return *authority_; }
   void StartServer() {
     const ServerParts parts{.poller = *poller_,
                             .clock = *clock_,
@@ -108,7 +117,9 @@ class ServedStore {
     return *clients_.back();
   }
   RemoteStore& ConnectUnix() { return Connect({.address = UnixAddress()}); }
-  RemoteStore& ConnectTcp() { return Connect({.address = TcpAddress()}); }
+  RemoteStore& ConnectTcp() {
+    return Connect({.address = (authority_ ? "tls:" : "") + TcpAddress(), .tls = tls_});
+  }
   void Disconnect(RemoteStore& client) {
     for (std::unique_ptr<RemoteStore>& one : clients_) {
       if (one.get() != &client) continue;
@@ -175,6 +186,8 @@ class ServedStore {
   }
 
   testing::TemporaryFolder folder_;
+  std::optional<testing::TlsAuthority> authority_;
+  TlsFiles tls_;  // Of clients.
   NullLog log_;
   Loop loop_;
   std::unique_ptr<Poller> poller_;

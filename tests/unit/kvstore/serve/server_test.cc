@@ -17,6 +17,7 @@ namespace cairn::kv {
 namespace {
 
 using ::testing::Each;
+using ::testing::HasSubstr;
 using testing::HasCode;
 using testing::IsOk;
 using wire::Verb;
@@ -133,6 +134,31 @@ TEST_F(ServerTest, AdministrationIsForTheUnixSocketAndForTheToken) {
                                         .admin_token = "letmein"});
   // The fixture has no administration: that much is said only to who may ask.
   EXPECT_THAT(served_.Await(named.Stats()), HasCode(Code::kInvalid));
+}
+
+TEST_F(ServerTest, WithTlsOnlyThoseWhoShowAGoodCertificateComeIn) {
+  served_.UseTls();
+  served_.StartServer();
+  const RemoteParts parts{.poller = served_.poller(),
+                          .clock = served_.clock(),
+                          .log = served_.log()};
+  const auto refusal = [&](RemoteOptions options) {
+    const auto connected = served_.Await(RemoteStore::Connect(parts, std::move(options)));
+    EXPECT_FALSE(connected.ok());
+    return connected.status().ToString();
+  };
+  const std::string address = served_.TcpAddress();
+  EXPECT_THAT(refusal({.address = address}), HasSubstr("expect TLS, as tls:HOST:PORT"));
+  EXPECT_THAT(refusal({.address = "tls:" + address}), HasSubstr("certificate is refused"));
+  EXPECT_THAT(refusal({.address = "tls:" + address,
+                       .tls = {.ca_file = served_.authority().ca_file()}}),
+              HasSubstr("certificate required"));
+  EXPECT_THAT(refusal({.address = "tls:" + address, .tls = {.ca_file = "/absent.pem"}}),
+              HasSubstr("/absent.pem"));
+  EXPECT_EQ(served_.stats().handshakes_refused, 3u);
+  EXPECT_EQ(served_.stats().sessions_opened, 0u);
+  served_.ConnectTcp();
+  EXPECT_EQ(served_.stats().sessions_opened, 1u);
 }
 
 TEST_F(ServerTest, ADataLaneNeedsTheSecretOfItsSession) {
