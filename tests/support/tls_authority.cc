@@ -1,3 +1,4 @@
+// Signs what the tests ask for, as OpenSSL makes it.
 #include "tests/support/tls_authority.h"
 
 #include <openssl/evp.h>
