@@ -27,8 +27,8 @@ Result<std::unique_ptr<Session>> Session::Open(const VerbOptions& options) {
   if (!client.ok() && client.code() == Code::kUnavailable) {
     return Status(Code::kUnavailable,
                   "no store answers at " + session->address_ + ": " + client.status().message() +
-                      "\nIs cairnd running? --connect unix:PATH|HOST:PORT|tls:HOST:PORT or CAIRN_CONNECT says "
-                      "where it is.");
+                      "\nIs cairnd running? --connect unix:PATH|HOST:PORT|tls:HOST:PORT or "
+                      "CAIRN_CONNECT says where it is.");
   }
   if (!client.ok()) return client.status();
   session->remote_ = std::move(client).value();

@@ -20,13 +20,9 @@
 #include "tests/support/tls_authority.h"
 #include "tests/unit/kvstore/client/fake_target.h"
 #include "tests/unit/kvstore/client/local_home.h"
+#include "tests/unit/kvstore/serve/no_room.h"
 
 namespace cairn::kv {
-
-class NoRoom final : public SpaceKeeper {
- public:
-  Task<Status> MakeRoom(uint64_t) override { co_return Status(Code::kNoSpace, "full"); }
-};
 
 // A chain of blocks with random bytes.
 struct Blocks {
