@@ -27,8 +27,8 @@
 namespace cairn::kv {
 
 struct RemoteOptions {
-  // "unix:/run/cairn/cairn.sock", "127.0.0.1:7400", or encrypted: "tls:store.example:7400". Then the
-  // server's certificate must be for that host.
+  // "unix:/run/cairn/cairn.sock", "127.0.0.1:7400", or encrypted: "tls:store.example:7400"; then
+  // the server's certificate must be for that host.
   std::string address = {};
   // Whom to trust, by default the authorities of this machine; and what to show where the server
   // asks for a certificate.

@@ -31,8 +31,8 @@ struct ServerOptions {
   // A socket file, e.g. "/run/cairn/cairn.sock", with mode 0660; empty: none. One that is left of
   // a dead process is replaced.
   std::string unix_path = {};
-  // "127.0.0.1:7400", "[::1]:0", ...; empty: none. Without `tls` nothing on it is encrypted: keep it
-  // on loopback or on a network that is trusted.
+  // "127.0.0.1:7400", "[::1]:0", ...; empty: none. Without `tls` nothing on it is encrypted: keep
+  // it on loopback or on a network that is trusted.
   std::string tcp_address = {};
   // Has a certificate. Clients over TCP must speak TLS 1.3, and where it has an authority show a
   // certificate of its signing.

@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,11 +76,11 @@ class ServedStore {
   ServerOptions& options() { return options_; }
   // Before StartServer: TCP is encrypted, and both sides show certificates.
   void UseTls() {
-    authority_.emplace(folder_.path(), "ca");
-    options_.tls = TlsContext::Load(authority_->NewFiles()).value();
-    tls_ = authority_->NewFiles();
+    testing::TlsAuthority authority(folder_.path(), "ca");
+    options_.tls = TlsContext::Load(authority.NewFiles()).value();
+    tls_ = authority.NewFiles();
   }
-  testing::TlsAuthority& authority() { return *authority_; }
+  const std::string& ca_file() const { return tls_.ca_file; }
   void StartServer() {
     const ServerParts parts{.poller = *poller_,
                             .clock = *clock_,
@@ -96,8 +95,7 @@ class ServedStore {
     if (!options_.tcp_address.empty()) options_.tcp_address = TcpAddress();
   }
   void StopServer() {
-    if (server_ == nullptr) return;
-    Await(server_->Stop());
+    if (server_ != nullptr) Await(server_->Stop());
     server_.reset();
   }
   std::string UnixAddress() const { return "unix:" + options_.unix_path; }
@@ -114,7 +112,7 @@ class ServedStore {
   }
   RemoteStore& ConnectUnix() { return Connect({.address = UnixAddress()}); }
   RemoteStore& ConnectTcp() {
-    return Connect({.address = (authority_ ? "tls:" : "") + TcpAddress(), .tls = tls_});
+    return Connect({.address = (options_.tls ? "tls:" : "") + TcpAddress(), .tls = tls_});
   }
   void Disconnect(RemoteStore& client) {
     for (std::unique_ptr<RemoteStore>& one : clients_) {
@@ -182,7 +180,6 @@ class ServedStore {
   }
 
   testing::TemporaryFolder folder_;
-  std::optional<testing::TlsAuthority> authority_;
   TlsFiles tls_;  // Of clients.
   NullLog log_;
   Loop loop_;

@@ -151,7 +151,7 @@ TEST_F(ServerTest, WithTlsOnlyThoseWhoShowAGoodCertificateComeIn) {
   EXPECT_THAT(refusal({.address = address}), HasSubstr("expect TLS, as tls:HOST:PORT"));
   EXPECT_THAT(refusal({.address = "tls:" + address}), HasSubstr("certificate is refused"));
   EXPECT_THAT(refusal({.address = "tls:" + address,
-                       .tls = {.ca_file = served_.authority().ca_file()}}),
+                       .tls = {.ca_file = served_.ca_file()}}),
               HasSubstr("certificate required"));
   EXPECT_THAT(refusal({.address = "tls:" + address, .tls = {.ca_file = "/absent.pem"}}),
               HasSubstr("/absent.pem"));
