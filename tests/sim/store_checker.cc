@@ -52,6 +52,7 @@ void StoreChecker::BeginPut(BlockKey key, Moment now, int64_t ttl_millis) {
     block.deleted_at = 0;
     block.dropped = false;
     block.fresh = true;
+    block.half_gone = false;
     block.kept_until = 0;
     block.kept_max = 0;
     block.hits.clear();
@@ -116,6 +117,7 @@ void StoreChecker::Hit(BlockKey key, Moment began) {
 
 void StoreChecker::Leased(BlockKey key, int64_t until) {
   Block& block = blocks_.at(key);
+  if (block.half_gone) return;
   block.leased_until = std::max(block.leased_until, until);
 }
 
@@ -126,7 +128,7 @@ void StoreChecker::BeginKeep(BlockKey key, int64_t until) {
 
 void StoreChecker::Kept(BlockKey key, int64_t until, Moment began, Moment now) {
   Block& block = blocks_.at(key);
-  if (!block.acknowledged || block.delete_order > began.order) return;
+  if (!block.acknowledged || block.delete_order > began.order || block.half_gone) return;
   if (stepped_order_ > began.order) return;
   block.kept_until = std::max(block.kept_until, until);
   block.kept_at = now.unix;
@@ -265,6 +267,8 @@ void StoreChecker::Crashed(int64_t now, bool power_cut) {
     while (!block.hits.empty() && is_recent(block.hits.back())) block.hits.pop_back();
     if (block.puts_in_flight > 0 && !block.acknowledged) Taint(block);
     if (!power_cut) continue;
+    // An eviction that was not durable comes back in part: what it took is known to no table.
+    if (now >= block.kept_until) block.half_gone = true;
     if (is_recent(block.kept_at)) block.kept_until = 0;
     if (block.acknowledged && !block.durable && is_recent(block.acknowledged_at)) {
       block.acknowledged = false;

@@ -119,6 +119,7 @@ class StoreChecker {
     int64_t ttl_min = 0;      // Of the puts since.
     int64_t ttl_max = 0;
     int64_t expires_max = 0;  // By these puts alone.
+    bool half_gone = false;  // Perhaps: it was on its way out when power was cut.
     int64_t leased_until = 0;
     int64_t kept_until = 0;  // By a promise that was given, at kept_at.
     int64_t kept_at = 0;

@@ -96,6 +96,7 @@ std::string StoreRun::Summary() const {
 
 void StoreRun::RunEpoch(uint64_t epoch) {
   over_ = false;
+  crashes_before_ = crashes_;
   // Told faults never meet a power cut: the shards that a refused sync left behind are lost then,
   // and count as faults of their own.
   const bool told = scenario_.style == FaultStyle::kTold;
@@ -264,7 +265,7 @@ void StoreRun::CheckEvictions() {
 
 // What recovery publishes after a crash may be too much, until the next put.
 void StoreRun::CheckQuotas() {
-  if (crashes_ > 0) return;
+  if (crashes_before_ > 0) return;
   for (const kv::SpaceInfo& space : world_.node().striped().Spaces()) {
     const uint64_t quota = space.options.quota_bytes;
     if (quota > 0 && space.stored_bytes > quota) {

@@ -71,6 +71,7 @@ class StoreRun {
   uint64_t degraded_ = 0;
   uint64_t evicted_ = 0;
   uint64_t crashes_ = 0;
+  uint64_t crashes_before_ = 0;  // The present epoch.
 };
 
 }  // namespace cairn::sim

@@ -139,6 +139,9 @@ bool StoreWorkload::MayRefuse(const Spaces& spaces, const SimChain& chain, bool 
   const bool declines = keep || scenario_.admission != kv::AdmissionPolicy::kAll;
   const bool quota_binds =
       scenario_.mode == StoreMode::kFull && scenario_.spaces[chain.space].quota_bytes > 0;
+  // Targets that refuse writes soon have no segment left, in stores of a few.
+  const bool told = scenario_.style == FaultStyle::kTold;
+  if (scenario_.mode == StoreMode::kFull && told && code == kv::Code::kNoSpace) return true;
   return (code == kv::Code::kNotFound && (declines || WasDropped(spaces, chain))) ||
          (code == kv::Code::kOverloaded && quota_binds);
 }
