@@ -43,6 +43,11 @@ int64_t TryOnSocket(const Operation& operation, bool again) {
                               MSG_DONTWAIT | MSG_NOSIGNAL));
     case Operation::Kind::kAccept:
       return ResultOf(accept4(operation.fd, nullptr, nullptr, SOCK_CLOEXEC));
+    case Operation::Kind::kReadable: {
+      pollfd asked{.fd = operation.fd, .events = POLLIN, .revents = 0};
+      const int64_t ready = ResultOf(poll(&asked, 1, 0));
+      return ready == 0 ? -EAGAIN : std::min<int64_t>(ready, 0);
+    }
     default:
       break;
   }
@@ -60,6 +65,7 @@ int64_t TryOnSocket(const Operation& operation, bool again) {
 bool IsReader(const Operation& operation) {
   return operation.kind == Operation::Kind::kReceive ||
          operation.kind == Operation::Kind::kReceiveMessage ||
+         operation.kind == Operation::Kind::kReadable ||
          operation.kind == Operation::Kind::kAccept;
 }
 

@@ -34,6 +34,7 @@ class Operation {
     kReceiveMessage,
     kSend,
     kAccept,
+    kReadable,
     kConnect
   };
 
@@ -121,7 +122,10 @@ class Poller {
   Operation Connect(int socket, sockaddr& address, uint32_t size) {
     return {*this, Operation::Kind::kConnect, socket, &address, size, 0};
   }
-  // Of a socket that no operation uses any more.
+  // Until a descriptor of any kind has something to be read; 0, or -errno. Nothing else ends it:
+  // give an epoll set with an event fd in it.
+  Operation Readable(int fd) { return {*this, Operation::Kind::kReadable, fd, nullptr, 0, 0}; }
+  // Of a descriptor that no operation uses any more.
   virtual void Close(int socket) = 0;
 
   virtual std::string_view engine_name() const = 0;  // "io_uring", "epoll"

@@ -127,6 +127,16 @@ bool SocketAddress::NobodyListens() const {
   return refused;
 }
 
+SocketAddress SocketAddress::WithPort(uint16_t port) const {
+  SocketAddress other = *this;
+  if (storage_.ss_family == AF_INET6) {
+    reinterpret_cast<sockaddr_in6&>(other.storage_).sin6_port = htons(port);
+  } else {
+    reinterpret_cast<sockaddr_in&>(other.storage_).sin_port = htons(port);
+  }
+  return other;
+}
+
 uint16_t SocketAddress::PortOf(int socket) {
   sockaddr_storage storage{};
   socklen_t size = sizeof(storage);

@@ -26,6 +26,9 @@ class SocketAddress {
   // The port of a listening socket, which the kernel chose if port 0 was asked for.
   static uint16_t PortOf(int socket);
 
+  // The same address with another port.
+  SocketAddress WithPort(uint16_t port) const;
+
   sockaddr& address() { return reinterpret_cast<sockaddr&>(storage_); }
   uint32_t size() const { return size_; }
   // Reached from this machine only.

@@ -6,8 +6,6 @@
 
 #include <utility>
 
-#include "kvstore/os/entropy.h"
-
 namespace cairn::kv {
 namespace {
 
@@ -30,22 +28,11 @@ void WatchPeer(int socket) {
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, kUnheardMillis);
 }
 
-Nonce DrawNonce() {
-  Nonce nonce;
-  FillFromKernel(nonce);
-  return nonce;
-}
-
 HelloOutcome Ended(const SocketStream& stream) {
-  const std::string& complaint = stream.complaint();
-  return {Kind::kEnded, complaint.empty() ? "the connection ended during the hello" : complaint};
+  HelloOutcome outcome = HelloOutcome::Ended();
+  if (!stream.complaint().empty()) outcome.reason = stream.complaint();
+  return outcome;
 }
-
-HelloOutcome Unproven() {
-  return {Kind::kUnproven, "it does not know the secret of this cluster"};
-}
-
-HelloOutcome Malformed() { return {Kind::kMalformed, "it does not speak as a node does"}; }
 
 }  // namespace
 
@@ -60,30 +47,16 @@ Task<HelloOutcome> TcpConnection::Introduce(const NodeIdentity& me, NodeId calle
   role_ = role;
   HelloOutcome started = co_await StartTls(me, TlsRole::kCaller);
   if (started.kind != Kind::kOk) co_return started;
-  const HelloOffer offer{.versions = me.versions, .role = role, .caller = me.self,
-                         .callee = callee, .cluster = me.cluster, .nonce = DrawNonce()};
-  const OfferBytes offered = EncodeOffer(offer);
+  const OfferBytes offered = MakeOffer(me, callee, role);
   if (!co_await stream_.SendAhead(offered)) co_return Ended(stream_);
   WelcomeBytes answered{};
   std::vector<MutableByteSpan> into{MutableByteSpan(answered)};
   if (co_await stream_.Fill(std::move(into)) != Received::kOk) co_return Ended(stream_);
-  const Result<HelloWelcome> welcome = ParseWelcome(answered);
-  if (!welcome.ok()) co_return Malformed();
-  if (welcome.value().refusal != HelloRefusal::kNone) {
-    co_return HelloOutcome{Kind::kRefused,
-                           std::string(RefusalText(welcome.value().refusal))};
-  }
-  if (!SameSecret(welcome.value().proof, CalleeProof(me.secret, offered, answered))) {
-    co_return Unproven();
-  }
-  version_ = welcome.value().version;
-  if (welcome.value().callee != callee || version_ < me.versions.min ||
-      version_ > me.versions.max) {
-    co_return Malformed();
-  }
+  HelloOutcome outcome = CheckWelcome(me, offered, answered, version_);
+  if (outcome.kind != Kind::kOk) co_return outcome;
   const Sha256Digest proof = CallerProof(me.secret, offered, answered);
   if (!co_await stream_.SendAhead(proof)) co_return Ended(stream_);
-  co_return HelloOutcome{};
+  co_return outcome;
 }
 
 Task<HelloOutcome> TcpConnection::Admit(const NodeIdentity& me) {
@@ -92,24 +65,20 @@ Task<HelloOutcome> TcpConnection::Admit(const NodeIdentity& me) {
   OfferBytes offered{};
   std::vector<MutableByteSpan> into{MutableByteSpan(offered)};
   if (co_await stream_.Fill(std::move(into)) != Received::kOk) co_return Ended(stream_);
-  const Result<HelloOffer> offer = ParseOffer(offered);
-  if (!offer.ok()) co_return Malformed();
-  HelloWelcome welcome;
-  welcome.refusal = Judge(me, offer.value());
-  welcome.version = version_;
-  welcome.callee = me.self;
-  welcome.nonce = DrawNonce();
-  const bool fits = welcome.refusal == HelloRefusal::kNone;
-  if (fits) welcome.proof = CalleeProof(me.secret, offered, EncodeWelcome(welcome));
-  const WelcomeBytes answered = EncodeWelcome(welcome);
+  Result<Welcoming> welcoming = AnswerOffer(me, offered);
+  if (!welcoming.ok()) co_return HelloOutcome::Malformed();
+  peer_ = welcoming.value().offer.caller;
+  role_ = welcoming.value().offer.role;
+  version_ = welcoming.value().version;
+  const WelcomeBytes& answered = welcoming.value().answer;
   if (!co_await stream_.SendAhead(answered)) co_return Ended(stream_);
-  if (!fits) {
-    co_return HelloOutcome{Kind::kRefused, std::string(RefusalText(welcome.refusal))};
-  }
+  if (welcoming.value().outcome.kind != Kind::kOk) co_return welcoming.value().outcome;
   Sha256Digest proof{};
   into.assign(1, MutableByteSpan(proof));
   if (co_await stream_.Fill(std::move(into)) != Received::kOk) co_return Ended(stream_);
-  if (!SameSecret(proof, CallerProof(me.secret, offered, answered))) co_return Unproven();
+  if (!SameSecret(proof, CallerProof(me.secret, offered, answered))) {
+    co_return HelloOutcome::Unproven();
+  }
   co_return HelloOutcome{};
 }
 
@@ -120,17 +89,6 @@ Task<HelloOutcome> TcpConnection::StartTls(const NodeIdentity& me, TlsRole role)
   if (status.ok()) co_return HelloOutcome{};
   const bool ended = status.code() == Code::kUnavailable;
   co_return HelloOutcome{ended ? Kind::kEnded : Kind::kUnproven, status.message()};
-}
-
-HelloRefusal TcpConnection::Judge(const NodeIdentity& me, const HelloOffer& offer) {
-  peer_ = offer.caller;
-  role_ = offer.role;
-  const std::optional<uint16_t> version = CommonVersion(me.versions, offer.versions);
-  version_ = version.value_or(0);
-  if (!version.has_value()) return HelloRefusal::kVersion;
-  if (offer.cluster != me.cluster) return HelloRefusal::kCluster;
-  if (offer.callee != me.self) return HelloRefusal::kNode;
-  return HelloRefusal::kNone;
 }
 
 Task<Received> TcpConnection::ReceiveHeader(FrameHeader& header) {

@@ -14,28 +14,6 @@
 
 namespace cairn::kv {
 
-// Who this node is to others. Constant.
-struct NodeIdentity {
-  NodeId self;
-  ClusterDigest cluster{};
-  std::string secret;
-  VersionRange versions;
-  std::shared_ptr<const TlsContext> tls;  // Null: none.
-};
-
-// How a hello went. On anything but kOk the connection is of no use.
-struct HelloOutcome {
-  enum class Kind : uint8_t {
-    kOk,
-    kEnded,
-    kMalformed,
-    kRefused,   // By one side or the other: the reason says what does not fit.
-    kUnproven,  // The peer does not know the cluster's secret, or its certificate is not good.
-  };
-  Kind kind = Kind::kOk;
-  std::string reason;
-};
-
 // On the poller's loop thread only. Owned and run as a SocketStream is.
 class TcpConnection {
  public:
@@ -59,7 +37,6 @@ class TcpConnection {
 
  private:
   Task<HelloOutcome> StartTls(const NodeIdentity& me, TlsRole role);
-  HelloRefusal Judge(const NodeIdentity& me, const HelloOffer& offer);
 
   SocketStream stream_;
   const uint64_t id_;

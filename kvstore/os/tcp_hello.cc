@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kvstore/os/entropy.h"
+
 namespace cairn::kv {
 
 static_assert(std::endian::native == std::endian::little);
@@ -35,6 +37,19 @@ Sha256Digest Proof(std::string_view side, const std::string& secret, const Offer
   said.insert(said.end(), offer.begin(), offer.end());
   said.insert(said.end(), welcome.begin(), welcome.begin() + kProofAt);
   return HmacSha256(AsBytes(secret), said);
+}
+
+Nonce DrawNonce() {
+  Nonce nonce;
+  FillFromKernel(nonce);
+  return nonce;
+}
+
+HelloRefusal Judge(const NodeIdentity& me, const HelloOffer& offer) {
+  if (!CommonVersion(me.versions, offer.versions).has_value()) return HelloRefusal::kVersion;
+  if (offer.cluster != me.cluster) return HelloRefusal::kCluster;
+  if (offer.callee != me.self) return HelloRefusal::kNode;
+  return HelloRefusal::kNone;
 }
 
 }  // namespace
@@ -114,6 +129,58 @@ Sha256Digest CalleeProof(const std::string& secret, const OfferBytes& offer,
 Sha256Digest CallerProof(const std::string& secret, const OfferBytes& offer,
                          const WelcomeBytes& welcome) {
   return Proof("cairn node, caller", secret, offer, welcome);
+}
+
+HelloOutcome HelloOutcome::Ended() {
+  return {Kind::kEnded, "the connection ended during the hello"};
+}
+HelloOutcome HelloOutcome::Malformed() {
+  return {Kind::kMalformed, "it does not speak as a node does"};
+}
+HelloOutcome HelloOutcome::Unproven() {
+  return {Kind::kUnproven, "it does not know the secret of this cluster"};
+}
+
+OfferBytes MakeOffer(const NodeIdentity& me, NodeId callee, ConnectionRole role) {
+  return EncodeOffer({.versions = me.versions, .role = role, .caller = me.self, .callee = callee,
+                      .cluster = me.cluster, .nonce = DrawNonce()});
+}
+
+HelloOutcome CheckWelcome(const NodeIdentity& me, const OfferBytes& offered,
+                          const WelcomeBytes& answered, uint16_t& version) {
+  const Result<HelloWelcome> welcome = ParseWelcome(answered);
+  if (!welcome.ok()) return HelloOutcome::Malformed();
+  if (welcome.value().refusal != HelloRefusal::kNone) {
+    return {HelloOutcome::Kind::kRefused, std::string(RefusalText(welcome.value().refusal))};
+  }
+  if (!SameSecret(welcome.value().proof, CalleeProof(me.secret, offered, answered))) {
+    return HelloOutcome::Unproven();
+  }
+  version = welcome.value().version;
+  const NodeId meant = ParseOffer(offered).value().callee;
+  if (welcome.value().callee != meant || version < me.versions.min || version > me.versions.max) {
+    return HelloOutcome::Malformed();
+  }
+  return {};
+}
+
+Result<Welcoming> AnswerOffer(const NodeIdentity& me, const OfferBytes& offered) {
+  KV_ASSIGN_OR_RETURN(const HelloOffer offer, ParseOffer(offered));
+  Welcoming welcoming;
+  welcoming.offer = offer;
+  welcoming.version = CommonVersion(me.versions, offer.versions).value_or(0);
+  HelloWelcome welcome;
+  welcome.refusal = Judge(me, offer);
+  welcome.version = welcoming.version;
+  welcome.callee = me.self;
+  welcome.nonce = DrawNonce();
+  if (welcome.refusal == HelloRefusal::kNone) {
+    welcome.proof = CalleeProof(me.secret, offered, EncodeWelcome(welcome));
+  } else {
+    welcoming.outcome = {HelloOutcome::Kind::kRefused, std::string(RefusalText(welcome.refusal))};
+  }
+  welcoming.answer = EncodeWelcome(welcome);
+  return welcoming;
 }
 
 }  // namespace cairn::kv

@@ -1,5 +1,5 @@
-// How two nodes introduce themselves on a new TCP connection, and prove that both know the
-// cluster's secret. Pure; docs/formats/peer.md tells it in order.
+// How two nodes introduce themselves on a new connection, TCP or RDMA, and prove that both know the
+// cluster's secret. docs/formats/peer.md tells it in order.
 //
 //   caller:   offer (nonce)   --->
 //                             <---   welcome (nonce, proof)
@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -17,6 +18,8 @@
 #include "kvstore/io/network.h"
 
 namespace cairn::kv {
+
+class TlsContext;
 
 // Versions of frames and hello that a node speaks. The highest that both have is taken, so that
 // nodes of two releases work side by side while a cluster is upgraded.
@@ -75,5 +78,48 @@ Sha256Digest CalleeProof(const std::string& secret, const OfferBytes& offer,
                          const WelcomeBytes& welcome);
 Sha256Digest CallerProof(const std::string& secret, const OfferBytes& offer,
                          const WelcomeBytes& welcome);
+
+// --- The two sides, for any transport -----------------------------------------------------------
+
+// Who this node is to others. Constant.
+struct NodeIdentity {
+  NodeId self;
+  ClusterDigest cluster{};
+  std::string secret;
+  VersionRange versions;
+  std::shared_ptr<const TlsContext> tls = {};  // Null: none.
+};
+
+// How a hello went. On anything but kOk the connection is of no use.
+struct HelloOutcome {
+  enum class Kind : uint8_t {
+    kOk,
+    kEnded,
+    kMalformed,
+    kRefused,   // By one side or the other: the reason says what does not fit.
+    kUnproven,  // The peer does not know the cluster's secret, or its certificate is not good.
+  };
+  static HelloOutcome Ended();
+  static HelloOutcome Malformed();
+  static HelloOutcome Unproven();
+
+  Kind kind = Kind::kOk;
+  std::string reason;
+};
+
+// With a new nonce.
+OfferBytes MakeOffer(const NodeIdentity& me, NodeId callee, ConnectionRole role);
+// Of the caller: what came back. Sets `version` when it is kOk; then CallerProof is to be sent.
+HelloOutcome CheckWelcome(const NodeIdentity& me, const OfferBytes& offered,
+                          const WelcomeBytes& answered, uint16_t& version);
+// Of the callee. A welcome that refuses is sent too; `outcome` says that it does.
+struct Welcoming {
+  HelloOffer offer;  // As claimed: nothing is proven yet.
+  uint16_t version = 0;
+  WelcomeBytes answer{};
+  HelloOutcome outcome;
+};
+// kInvalid when there is nothing to answer to.
+Result<Welcoming> AnswerOffer(const NodeIdentity& me, const OfferBytes& offered);
 
 }  // namespace cairn::kv

@@ -12,8 +12,6 @@ namespace cairn::kv {
 namespace {
 
 constexpr Nanos kAcceptRetry = Millis(50);
-constexpr uint64_t kControlBytesMax = 16 * kMessageBodySizeMax;  // Of one source's, and of all.
-constexpr size_t kSourcesMax = 4096;
 
 }  // namespace
 
@@ -24,20 +22,12 @@ struct TcpIncoming::Connection {
   Event greeted;  // The hello is over, one way or the other.
 };
 
-struct TcpIncoming::Permits {
-  Semaphore::Permit source_requests;
-  Semaphore::Permit source_bytes;
-  Semaphore::Permit requests;
-  Semaphore::Permit bytes;
-};
-
-TcpIncoming::Budgets::Budgets(Loop& loop, uint64_t data_bytes_max)
-    : of_role{Budget(loop, kControlBytesMax), Budget(loop, data_bytes_max)} {}
-
 TcpIncoming::TcpIncoming(const TcpParts& parts, int listener)
-    : parts_(parts), listener_(listener), complaints_(parts),
-      all_(parts.poller.loop(), parts.options.bytes_max), stopping_(parts.poller.loop()),
-      gate_(parts.poller.loop()) {
+    : parts_(parts), listener_(listener), complaints_(parts.log, ComplaintsTally(parts.stats)),
+      admission_(parts.poller.loop(),
+                 {.source_bytes_max = parts.options.peer_bytes_max,
+                  .bytes_max = parts.options.bytes_max}),
+      stopping_(parts.poller.loop()), gate_(parts.poller.loop()) {
   if (listener_ < 0) return;
   port_ = SocketAddress::PortOf(listener_);
   gate_.Hold(AcceptConnections());
@@ -142,8 +132,10 @@ Task<Received> TcpIncoming::TakeRequest(Connection& connection, FrameHeader head
     co_return Received::kMalformed;
   }
   const NodeId source = connection.tcp.peer();
-  if (!sources_.contains(source) && sources_.size() >= kSourcesMax) co_return Received::kEnded;
-  Permits permits = co_await Admit(source, connection.tcp.role(), header);
+  if (!admission_.Knows(source)) co_return Received::kEnded;
+  const uint64_t bytes = uint64_t{header.body_size} + header.payload_size + header.room;
+  RequestAdmission::Permits permits =
+      co_await admission_.Admit(source, connection.tcp.role(), bytes);
   Bytes body;
   Received received = co_await connection.tcp.ReceiveBody(body);
   if (received != Received::kOk) co_return received;
@@ -157,30 +149,8 @@ Task<Received> TcpIncoming::TakeRequest(Connection& connection, FrameHeader head
   co_return Received::kOk;
 }
 
-Task<TcpIncoming::Permits> TcpIncoming::Admit(NodeId source, ConnectionRole role,
-                                              FrameHeader header) {
-  const uint64_t bytes = uint64_t{header.body_size} + header.payload_size + header.room;
-  const auto at = static_cast<size_t>(role);
-  Budget& of_source = SourceOf(source).of_role[at];
-  Budget& of_all = all_.of_role[at];
-  Permits permits;
-  permits.source_requests = co_await of_source.requests.Acquire(1);
-  permits.source_bytes = co_await of_source.bytes.Acquire(bytes);
-  permits.requests = co_await of_all.requests.Acquire(1);
-  permits.bytes = co_await of_all.bytes.Acquire(bytes);
-  co_return permits;
-}
-
-TcpIncoming::Budgets& TcpIncoming::SourceOf(NodeId id) {
-  std::unique_ptr<Budgets>& source = sources_[id];
-  if (source == nullptr) {
-    source = std::make_unique<Budgets>(parts_.poller.loop(), parts_.options.peer_bytes_max);
-  }
-  return *source;
-}
-
 Task<void> TcpIncoming::Answer(uint64_t connection_id, FrameHeader request, Bytes body,
-                               Bytes payload, [[maybe_unused]] Permits permits) {
+                               Bytes payload, [[maybe_unused]] RequestAdmission::Permits permits) {
   const auto connection = connections_.find(connection_id);
   if (handler_ == nullptr || connection == connections_.end()) {
     co_await SendRefusal(connection_id, request);

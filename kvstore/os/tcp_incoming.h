@@ -1,14 +1,12 @@
 // The answering half of a TcpNetwork: peers that connect, their requests, and the way back.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
-#include <memory>
 
 #include "kvstore/async/event.h"
 #include "kvstore/async/gate.h"
-#include "kvstore/async/semaphore.h"
+#include "kvstore/os/request_admission.h"
 #include "kvstore/os/tcp_options.h"
 
 namespace cairn::kv {
@@ -26,30 +24,15 @@ class TcpIncoming {
 
  private:
   struct Connection;
-  // Requests being read or answered, and the memory for them and their answers.
-  struct Budget {
-    Budget(Loop& loop, uint64_t bytes_max) : requests(loop, kCallsMax), bytes(loop, bytes_max) {}
-    Semaphore requests;
-    Semaphore bytes;
-  };
-  // By ConnectionRole: small calls never wait for memory that payloads hold.
-  struct Budgets {
-    Budgets(Loop& loop, uint64_t data_bytes_max);
-    std::array<Budget, 2> of_role;
-  };
-  struct Permits;
-
   Task<void> AcceptConnections();
   Task<void> RunConnection(int socket);
   Task<void> CloseUnlessGreeted(Connection& connection);
   Task<Received> ReceiveRequests(Connection& connection);
   Task<Received> TakeRequest(Connection& connection, FrameHeader header);
-  Task<Permits> Admit(NodeId source, ConnectionRole role, FrameHeader header);
   Task<void> Answer(uint64_t connection_id, FrameHeader request, Bytes body, Bytes payload,
-                    Permits permits);
+                    RequestAdmission::Permits permits);
   Task<void> SendAnswer(uint64_t connection_id, FrameHeader request, Network::Reply reply);
   Task<void> SendRefusal(uint64_t connection_id, FrameHeader request);
-  Budgets& SourceOf(NodeId id);
 
   const TcpParts parts_;
   const int listener_;  // -1 when it does not listen.
@@ -57,8 +40,7 @@ class TcpIncoming {
   Network::Handler handler_;
   HelloComplaints complaints_;
   std::map<uint64_t, Connection*> connections_;
-  std::map<NodeId, std::unique_ptr<Budgets>> sources_;  // None is ever removed.
-  Budgets all_;
+  RequestAdmission admission_;
   uint64_t next_connection_id_ = 1;
   Event stopping_;
   Gate gate_;

@@ -37,28 +37,6 @@ NodeIdentity IdentityOf(const TcpNetworkOptions& options) {
 
 }  // namespace
 
-void HelloComplaints::Note(NodeId peer, const HelloOutcome& outcome) {
-  using Kind = HelloOutcome::Kind;
-  if (outcome.kind == Kind::kOk) {
-    told_.erase(peer);
-    return;
-  }
-  if (outcome.kind == Kind::kMalformed) ++parts_.stats.malformed_frames;
-  if (outcome.kind == Kind::kRefused) ++parts_.stats.hellos_refused;
-  if (outcome.kind == Kind::kUnproven) ++parts_.stats.hellos_unproven;
-  constexpr size_t kToldMax = 1024;  // A stranger may claim any name.
-  const auto told = told_.find(peer);
-  if (told != told_.end() ? told->second == outcome.kind : told_.size() >= kToldMax) return;
-  told_[peer] = outcome.kind;
-  const std::string words =
-      "no connection with node " + std::to_string(peer.value) + ": " + outcome.reason;
-  if (outcome.kind == Kind::kEnded) {
-    parts_.log.Debug(words);
-  } else {
-    parts_.log.Warning(words);
-  }
-}
-
 Result<std::unique_ptr<TcpNetwork>> TcpNetwork::Create(Poller& poller, Clock& clock, Log& log,
                                                        const TcpNetworkOptions& options) {
   KV_RETURN_IF_ERROR(CheckOptions(options));

@@ -2,14 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 
 #include "kvstore/base/log.h"
 #include "kvstore/io/clock.h"
 #include "kvstore/io/network.h"
+#include "kvstore/os/hello_complaints.h"
 #include "kvstore/os/poller.h"
+#include "kvstore/os/request_admission.h"
 #include "kvstore/os/tcp_connection.h"
 
 namespace cairn::kv {
@@ -51,11 +52,11 @@ struct TcpNetworkStats {
   uint64_t requests = 0;
 };
 
-// Calls with one peer on their way, each way.
-inline constexpr uint32_t kCallsMax = 4096;
+inline HelloComplaints::Tally ComplaintsTally(TcpNetworkStats& stats) {
+  return {stats.malformed_frames, stats.hellos_refused, stats.hellos_unproven};
+}
+
 inline constexpr uint64_t kTcpConnectionsMax = 4096;
-// What any one message may take, each way.
-inline constexpr uint64_t kCallBytesMax = kMessageBodySizeMax + 2 * kMessagePayloadSizeMax;
 
 // References of one network's own; all outlive the two halves.
 struct TcpParts {
@@ -65,17 +66,6 @@ struct TcpParts {
   const TcpNetworkOptions& options;
   const NodeIdentity& identity;
   TcpNetworkStats& stats;
-};
-
-// Counts a hello that failed, and tells of it unless it has of this peer.
-class HelloComplaints {
- public:
-  explicit HelloComplaints(const TcpParts& parts) : parts_(parts) {}
-  void Note(NodeId peer, const HelloOutcome& outcome);
-
- private:
-  const TcpParts parts_;
-  std::map<NodeId, HelloOutcome::Kind> told_;
 };
 
 }  // namespace cairn::kv

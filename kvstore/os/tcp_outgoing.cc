@@ -59,7 +59,8 @@ class TcpOutgoing::Share {
 };
 
 TcpOutgoing::TcpOutgoing(const TcpParts& parts)
-    : parts_(parts), complaints_(parts), gate_(parts.poller.loop()) {}
+    : parts_(parts), complaints_(parts.log, ComplaintsTally(parts.stats)),
+      gate_(parts.poller.loop()) {}
 
 Status TcpOutgoing::SetPeer(NodeId id, const std::string& text) {
   KV_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::Parse(text));

@@ -1,6 +1,7 @@
 // Submits in batches, one system call for starting and waiting.
 #include "kvstore/os/uring_poller.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -151,6 +152,9 @@ void UringPoller::Prepare(io_uring_sqe& entry, Operation& operation) {
     case Operation::Kind::kAccept:
       io_uring_prep_accept(&entry, fd, nullptr, nullptr, SOCK_CLOEXEC);
       break;
+    case Operation::Kind::kReadable:
+      io_uring_prep_poll_add(&entry, fd, POLLIN);
+      break;
     case Operation::Kind::kConnect:
       io_uring_prep_connect(&entry, fd, static_cast<sockaddr*>(operation.memory), operation.size);
       break;
@@ -181,7 +185,9 @@ bool UringPoller::TakeCompletions() {
       if (operation == nullptr) {
         watching_event_fd_ = false;
       } else {
-        Complete(*operation, entries[i]->res);
+        // Of kReadable, which events came.
+        const bool polled = operation->kind == Operation::Kind::kReadable;
+        Complete(*operation, polled ? std::min(entries[i]->res, 0) : entries[i]->res);
       }
     }
     io_uring_cq_advance(&ring_, count);

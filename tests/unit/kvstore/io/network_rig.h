@@ -38,11 +38,14 @@ class NetworkRig {
 
 struct RigKind {
   std::string name;
-  std::function<std::unique_ptr<NetworkRig>()> make;
+  std::function<std::unique_ptr<NetworkRig>()> make;  // Null: this machine has no such transport.
 };
 
 std::unique_ptr<NetworkRig> MakeTcpRig(bool force_epoll, bool encrypted);
 std::unique_ptr<NetworkRig> MakeSimRig();
+// Null where there is no RDMA: CAIRN_RDMA_ADDRESSES names the ports, as tests/integration/rdma does
+// in its virtual machine.
+std::unique_ptr<NetworkRig> MakeRdmaRig();
 
 // Every transport that the suite is for.
 inline std::vector<RigKind> Rigs() {
@@ -51,6 +54,7 @@ inline std::vector<RigKind> Rigs() {
       {"TcpOnEpoll", [] { return MakeTcpRig(true, false); }},
       {"TcpWithTls", [] { return MakeTcpRig(false, true); }},
       {"Simulated", [] { return MakeSimRig(); }},
+      {"Rdma", [] { return MakeRdmaRig(); }},
   };
 }
 

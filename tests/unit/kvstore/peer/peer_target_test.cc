@@ -28,6 +28,7 @@ class TargetTest : public ::testing::TestWithParam<RigKind> {
  protected:
   void SetUp() override {
     rig_ = GetParam().make();
+    if (rig_ == nullptr) GTEST_SKIP() << "no " << GetParam().name << " on this machine";
     world_ = std::make_unique<TargetWorld>(*rig_);
     local_ = &world_->AddTarget();
     StartService();

@@ -1,0 +1,30 @@
+// A peer that tries again and again is told of once.
+#include "kvstore/os/hello_complaints.h"
+
+#include <string>
+
+namespace cairn::kv {
+
+void HelloComplaints::Note(NodeId peer, const HelloOutcome& outcome) {
+  using Kind = HelloOutcome::Kind;
+  if (outcome.kind == Kind::kOk) {
+    told_.erase(peer);
+    return;
+  }
+  if (outcome.kind == Kind::kMalformed) ++tally_.malformed;
+  if (outcome.kind == Kind::kRefused) ++tally_.refused;
+  if (outcome.kind == Kind::kUnproven) ++tally_.unproven;
+  constexpr size_t kToldMax = 1024;  // A stranger may claim any name.
+  const auto told = told_.find(peer);
+  if (told != told_.end() ? told->second == outcome.kind : told_.size() >= kToldMax) return;
+  told_[peer] = outcome.kind;
+  const std::string words =
+      "no connection with node " + std::to_string(peer.value) + ": " + outcome.reason;
+  if (outcome.kind == Kind::kEnded) {
+    log_.Debug(words);
+  } else {
+    log_.Warning(words);
+  }
+}
+
+}  // namespace cairn::kv
