@@ -22,7 +22,7 @@ What happened to the cluster:
     {"event": "killed", "client": "c1", "at": 2.0}               its calls in flight do not end
 
 What is never allowed: other bytes than were put; what was never put, has surely expired, or was
-deleted before (`staleness` earlier, at another node); an answer later than the deadline and a second.
+deleted before (`staleness` earlier, at another node); an answer `late` after its deadline.
 What is owed must be read: acknowledged before, not expired, no delete since, and no more than
 `budget` nodes without its shard. A miss of what is owed is allowed only with `evictions`, and never for
 what was put with a keep_until that has not passed. A failure to read it is allowed while the
@@ -41,7 +41,6 @@ import threading
 import time
 
 NEVER = math.inf
-LATE = 1.0        # Seconds after the deadline.
 CHECKPOINT = 7.0  # What is older was made to last, with slack.
 
 
@@ -76,6 +75,7 @@ class Rules:
     staleness: float = 1.0
     patience: float = 0.0
     impatient: bool = False
+    late: float = 1.0
 
 
 @dataclasses.dataclass
@@ -146,6 +146,12 @@ class History:
                         except (TypeError, ValueError, KeyError) as error:
                             raise BadHistory(f"{path}:{number}: no record of a history: {error!r}") from error
         return history
+
+    def until(self, moment):
+        """What was known then."""
+        self.operations = {name: one for name, one in self.operations.items() if one.begin <= moment}
+        self._ends = {name: end for name, end in self._ends.items() if name in self.operations and end["end"] <= moment}
+        return self
 
     def joined(self):
         for name, record in self._ends.items():
@@ -230,7 +236,7 @@ class Judge:
     # --- Time ---
 
     def judge_time(self, operation):
-        latest = operation.begin + operation.deadline + LATE
+        latest = operation.begin + operation.deadline + self.rules.late
         if operation.end < NEVER:
             if operation.end > latest:
                 self.violation(operation, f"later than its deadline of {operation.deadline:g} s")

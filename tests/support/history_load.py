@@ -27,8 +27,10 @@ class Space:
 class Load:
     """What all clients of a test share. Histories are written to files in `folder`."""
 
-    def __init__(self, library, folder, spaces, deletes=0.04):
+    def __init__(self, library, folder, spaces, deletes=0.04, pause=0.0):
+        """`pause`: seconds of each client between two operations."""
         self.library, self.folder, self.spaces, self.deletes = library, pathlib.Path(folder), spaces, deletes
+        self.pause = pause
         self.chains = []  # (space, keys) that were put, or begun to.
         self.ending = threading.Event()
         self.clients = []
@@ -47,13 +49,14 @@ class Load:
             if client.is_alive() or client.problem:
                 raise AssertionError(f"client {client.recorder.client}: {client.problem or 'hangs'}")
 
-    def audit(self, address, node):
-        """Reads everything that was ever put."""
+    def audit(self, address, node, most=1 << 30):
+        """Reads everything that was ever put, or so many of these chains."""
         name = f"audit{time.monotonic()}"
         recorder = history.Recorder(self.folder / f"{name}.history", name, node)
         auditor = Client(self, address, recorder, 0)
         auditor.connect()
-        for space, keys in self.chains:
+        chains = list(self.chains)
+        for space, keys in random.sample(chains, min(most, len(chains))):
             auditor.get(space, keys)
         auditor.close()
 
@@ -70,7 +73,9 @@ class Load:
             time.sleep(0.01)
 
     def history(self):
-        return history.History.load(sorted(self.folder.glob("*.history")))
+        """As of now, also while clients go on."""
+        now = time.time() - 0.5  # What began before is surely written.
+        return history.History.load(sorted(self.folder.glob("*.history"))).until(now)
 
 
 class Client(threading.Thread):
@@ -85,6 +90,7 @@ class Client(threading.Thread):
             self.connect()
             while not self.load.ending.is_set():
                 self.step()
+                self.load.ending.wait(self.load.pause)
             self.close()
         except Exception as error:  # pylint: disable=broad-exception-caught
             self.problem = repr(error)

@@ -167,6 +167,7 @@ class Time(Bytes):
             result = "failed"
             rules = {"patience": 100} if make is get else {}
             self.accepted(*before, make(0, 6, "ok"), *after)
+            self.accepted(*before, make(0, 6.1, "ok"), *after, late=2)
             self.rejected("later than its deadline", *before, make(0, 6.1, "ok"), *after)
             if make is not get:
                 self.rejected("later than its deadline", *before, make(0, 6.1, result), *after, **rules)
@@ -361,6 +362,18 @@ class Files(unittest.TestCase):
         loaded = History.load([self.path])
         self.assertEqual([len(history.latencies(loaded, op)) for op in ("put", "get", "delete")], [1, 1, 0])
         self.assertEqual(history.latencies(loaded, "get", begin=NEVER), [])
+
+    def test_a_history_is_cut_off_at_a_moment(self):
+        with open(self.path, "w", encoding="utf-8") as file:
+            for line in ('{"id": "a", "op": "put", "space": "s", "begin": 1, "deadline": 5, "digest": "d"}',
+                         '{"id": "a", "end": 2, "result": "ok"}',
+                         '{"id": "b", "op": "get", "space": "s", "begin": 3, "deadline": 5}',
+                         '{"id": "b", "end": 4, "result": "miss"}'):
+                file.write(line + "\n")
+        for moment, known in ((9, [("put", "ok"), ("get", "miss")]), (3.5, [("put", "ok"), ("get", "")]),
+                              (1.5, [("put", "")]), (0, [])):
+            told = History.load([self.path]).until(moment)
+            self.assertEqual([(one.op, one.result) for one in told.joined()], known)
 
     def test_what_is_no_history_is_named_with_its_line(self):
         for text in ("{}\n", "what\n", json.dumps({"id": "x", "op": "put", "size": 1}) + "\n"):

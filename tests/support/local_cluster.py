@@ -29,17 +29,21 @@ def why_no_namespaces():
     return ""
 
 
+def loopback_network():
+    """Most likely no other test has it."""
+    return f"127.{random.randrange(1, 255)}.{random.randrange(255)}"
+
+
 class LocalCluster:
     """Use as a context manager: leaves no process and no namespace behind."""
 
-    def __init__(self, cairnd, nodes, *settings, namespaces=True):
+    def __init__(self, cairnd, nodes, *settings, namespaces=True, network=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cairn-cluster-"))
         self.name = f"t{os.getpid()}-{random.randrange(1000)}"
         self.nodes = [str(number) for number in range(1, nodes + 1)]
         self.up_arguments = ["--nodes", nodes, "--name", self.name, "--cairnd", cairnd]
         if not namespaces:
-            network = f"127.{random.randrange(1, 255)}.{random.randrange(255)}"
-            self.up_arguments += ["--loopback", "--network", network]
+            self.up_arguments += ["--loopback", "--network", network or loopback_network()]
         for setting in settings:
             self.up_arguments += ["--set", setting]
 
