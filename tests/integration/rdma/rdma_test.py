@@ -1,6 +1,6 @@
 """The RDMA transport on two Soft-RoCE devices in a virtual machine: see the scenario.
 
-Usage: rdma_test.py KVSTORE_IO_TEST RDMA_DRIVER WORK_FOLDER [PART,PART...]
+Usage: rdma_test.py KVSTORE_IO_TEST KVSTORE_RDMA_TEST RDMA_DRIVER WORK_FOLDER [PART,PART...]
 """
 import glob
 import pathlib
@@ -17,15 +17,15 @@ MEMORY_MIB = 3072
 
 
 def main():
-    suite, driver, work = sys.argv[1:4]
-    parts = sys.argv[4] if len(sys.argv) > 4 else ""
+    suite, own_suite, driver, work = sys.argv[1:5]
+    parts = sys.argv[5] if len(sys.argv) > 5 else ""
     work = pathlib.Path(work)
     work.mkdir(parents=True, exist_ok=True)
     try:
         vm.tool("zstd", "zstd")
         vm.tool("qemu-system-x86_64", "qemu-system-x86")
         programs = {"busybox": vm.tool("busybox", "busybox-static"), "kvstore_io_test": suite,
-                    "rdma_driver": driver}
+                    "kvstore_rdma_test": own_suite, "rdma_driver": driver}
         programs |= {name: vm.tool(name, "iproute2") for name in ("ip", "tc", "rdma")}
         provider = glob.glob("/usr/lib/*/libibverbs/librxe-rdmav*.so")
         if not provider:
