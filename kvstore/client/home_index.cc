@@ -131,6 +131,29 @@ std::vector<TargetPort*> HomeIndex::RefilersOf(const StripeName& name) const {
   return ports;
 }
 
+Task<Status> HomeIndex::Adopt(IndexedStripe stripe) {
+  const Manifest& manifest = stripe.manifest;
+  const StripeId id = manifest.stripe;
+  const bool busy = gone_.IsGoing(id) || publishing_.contains(id) || republishing_.contains(id);
+  const bool over = clock_.UnixNow() >= stripe.expires_at || spaces_.IsDeleted(manifest.space);
+  if (busy || over || StateOf(id)) co_return Status();
+  const std::span<TargetPort* const> filers = placement_.FilersOf(id);
+  publishing_.insert(id);
+  Status outcome(Code::kUnavailable, "no target here takes index records");
+  for (TargetPort* port : placement_.NearTargets()) {
+    if (std::find(filers.begin(), filers.end(), port) == filers.end()) continue;
+    outcome = co_await port->Publish(stripe, Durability::kProcess);
+    break;
+  }
+  publishing_.erase(id);
+  if (!outcome.ok() || gone_.IsGoing(id)) co_return outcome;
+  CountIn(id);
+  const RunKey key{manifest.space, manifest.run};
+  NoteChange(key);
+  cache_.Add(key, std::move(stripe));
+  co_return Status();
+}
+
 Task<Status> HomeIndex::Republish(IndexedStripe stripe) {
   const Manifest& manifest = stripe.manifest;
   const StripeId id = manifest.stripe;
@@ -282,7 +305,10 @@ Task<Status> HomeIndex::Keep(KnownStripePtr stripe, uint32_t keep_until, KeepLim
 Task<Status> HomeIndex::Remove(StripeName name, MissReason reason) {
   const RunKey key{name.space, name.run};
   KnownStripePtr known;
-  if (reason != MissReason::kAbsent) {
+  if (reason == MissReason::kAbsent) {
+    const KnownRunPtr run = cache_.Find(key);  // Tells where the shards are.
+    if (run != nullptr) known = FindIn(*run, name.stripe);
+  } else {
     // For the reason of later misses; without the run at hand the misses are just kAbsent.
     const std::vector<BlockId> any;
     auto run = co_await Load(key, any);

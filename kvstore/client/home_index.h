@@ -59,6 +59,9 @@ class HomeIndex final : public StripeIndex {
   // Publishes, unless all blocks of the stripe are there already, whole: kConflict. Of several
   // writers of the same blocks the first wins.
   Task<Status> PublishFirst(IndexedStripe stripe, Durability durability);
+  // What another replica of the run has filed, and the one here lacks: it is filed and counted
+  // here, unless it is on its way in or out just now.
+  Task<Status> Adopt(IndexedStripe stripe);
   // Hits that another node saw.
   void NoteUse(const StripeName& name, const StripeUse& use);
 
@@ -74,7 +77,7 @@ class HomeIndex final : public StripeIndex {
   // True while the stripe must not be evicted: it is leased, or under a keep_until. Expiry and
   // deletion go ahead all the same.
   bool IsHeld(StripeId stripe) const;
-  // Counts a filed stripe as stored: when the store opens, what it finds.
+  // Counts a filed stripe as stored: when the store opens, or becomes its home, what it finds.
   void CountIn(StripeId stripe);
 
   // Called in each Remove, once no lookup shows the stripe any more.

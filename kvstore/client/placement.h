@@ -34,6 +34,8 @@ class Placement {
   // One more for a stripe that lost a shard: none of `barred`. Nothing when there is none.
   virtual std::optional<TargetId> ChooseOther(std::span<const TargetId> barred,
                                               Random& random) = 0;
+  // Whether the target is to be emptied: its shards go to others.
+  virtual bool IsLeaving(TargetId) const { return false; }
   // Every target at hand that may hold a shard of the stripe; `manifest` may be null.
   virtual std::vector<TargetPort*> HoldersOf(const Manifest* manifest) const = 0;
 };

@@ -100,6 +100,12 @@ uint64_t SpaceLedger::KeptBytes(uint32_t now) {
   return bytes;
 }
 
+std::map<NamespaceId, uint64_t> SpaceLedger::Stored() const {
+  std::map<NamespaceId, uint64_t> stored;
+  for (const auto& [id, space] : spaces_) stored.emplace(id, space.stored);
+  return stored;
+}
+
 void SpaceLedger::Unreserve(NamespaceId space, uint64_t payload) {
   const auto found = spaces_.find(space);
   if (found != spaces_.end()) TakeFrom(found->second.reserved, payload);

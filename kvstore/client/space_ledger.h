@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 
 #include "kvstore/base/status.h"
 #include "kvstore/index/index_codec.h"
@@ -40,6 +41,15 @@ class SpaceLedger {
   void Remove(NamespaceId space, const Stripe& stripe, uint32_t now);
   SpaceUsage UsageOf(NamespaceId space, uint32_t now);
   uint64_t KeptBytes(uint32_t now);  // Payload, of all.
+  // What is stored of each namespace, here.
+  std::map<NamespaceId, uint64_t> Stored() const;
+
+  // What other homes have stored of a namespace, as they told last; what is here comes on top.
+  void SetElsewhere(std::map<NamespaceId, uint64_t> bytes) { elsewhere_ = std::move(bytes); }
+  uint64_t Elsewhere(NamespaceId space) const {
+    const auto found = elsewhere_.find(space);
+    return found == elsewhere_.end() ? 0 : found->second;
+  }
 
   // --- Bytes that are on their way: counted against the quota, not yet stored ---
   void Reserve(NamespaceId space, uint64_t payload) { spaces_[space].reserved += payload; }
@@ -75,6 +85,7 @@ class SpaceLedger {
 
   const uint64_t kept_occupied_max_;
   std::map<NamespaceId, Space> spaces_;
+  std::map<NamespaceId, uint64_t> elsewhere_;
 };
 
 }  // namespace cairn::kv

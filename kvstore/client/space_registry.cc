@@ -188,6 +188,11 @@ SpaceRecord SpaceRegistry::Bury(NamespaceId space, UnixMillis now) {
   return tombstone;
 }
 
+void SpaceRegistry::Forget(const SpaceRecord& record) {
+  living_.erase(record.id);
+  names_.erase(record.name);
+}
+
 void SpaceRegistry::Revive(const SpaceRecord& record) {
   buried_.erase(record.id);
   names_.insert_or_assign(record.name, record.id);

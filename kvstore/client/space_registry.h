@@ -53,6 +53,8 @@ class SpaceRegistry {
   SpaceRecord Create(const NamespaceOptions& options, UnixMillis now);
   // Makes a living namespace a tombstone, and returns that.
   SpaceRecord Bury(NamespaceId space, UnixMillis now);
+  // Undoes Create: another process was faster.
+  void Forget(const SpaceRecord& record);
   // Undoes Bury when nobody could record it.
   void Revive(const SpaceRecord& record);
 

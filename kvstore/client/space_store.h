@@ -15,8 +15,11 @@ class SpaceStore {
   // told to the registry as it comes. kUnavailable when nobody has it.
   virtual Task<Status> Load(SpaceRegistry& registry) = 0;
   // A namespace, or a tombstone. Ok when it survives the loss of one place; on failure it may turn
-  // up later or not.
+  // up later or not. kConflict, of a namespace: another process has made one of that name, and Load
+  // tells which.
   virtual Task<Status> Save(SpaceRecord record) = 0;
+  // Whether other processes make namespaces, too: what the registry lacks may be there after Load.
+  virtual bool shared() const { return false; }
 };
 
 // On every target there is. All must outlive it.

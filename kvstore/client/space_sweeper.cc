@@ -56,6 +56,7 @@ bool SpaceSweeper::IsNew(size_t place, StripeId stripe) const {
 uint64_t SpaceSweeper::Lacking(NamespaceId space, uint64_t quota, uint64_t payload) {
   const uint32_t now = Seconds32(parts_.clock.UnixNow());
   const uint64_t wanted = parts_.ledger.UsageOf(space, now).stored_bytes +
+                          parts_.ledger.Elsewhere(space) +
                           parts_.ledger.Reserved(space) + payload;
   return wanted - std::min(wanted, quota);
 }

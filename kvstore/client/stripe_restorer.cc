@@ -44,6 +44,7 @@ Task<RestoreReport> StripeRestorer::Attend(FiledStripe filed, Check check) {
   } else {
     work.report.checked = work.manifest.shard_count();
   }
+  KeepStuck(work);
   if (work.bad_count() > 0) co_await RestoreBad(work);
   if (filed.uneven && work.manifest.generation == work.stripe.manifest.generation) {
     work.report.status = co_await parts_.index.Republish(work.stripe);
@@ -56,9 +57,28 @@ StripeRestorer::Places StripeRestorer::MissingOf(const Manifest& manifest) const
   Places missing(manifest.shard_count(), false);
   for (uint8_t i = 0; i < manifest.shard_count(); ++i) {
     const TargetPort* port = parts_.targets.Find(manifest.targets[i]);
-    missing[i] = port == nullptr || !port->MayHold(manifest.stripe, {i});
+    missing[i] = port == nullptr || !port->MayHold(manifest.stripe, {i}) ||
+                 parts_.placement.IsLeaving(port->id());
   }
   return missing;
+}
+
+void StripeRestorer::KeepStuck(Work& work) {
+  for (uint8_t i = 0; i < work.manifest.shard_count(); ++i) {
+    if (!work.bad[i] || ChooseTarget(work, i) != nullptr) continue;
+    work.bad[i] = false;
+    ++work.report.failed;
+    work.report.status = Status(Code::kUnavailable, "no target is left for the shard");
+  }
+}
+
+Task<void> StripeRestorer::DropMoved(const Work& work) {
+  for (const TargetId old : work.stripe.manifest.targets) {
+    const std::vector<TargetId>& now = work.manifest.targets;
+    TargetPort* port = parts_.targets.Find(old);
+    if (port == nullptr || std::find(now.begin(), now.end(), old) != now.end()) continue;
+    (void)co_await port->Drop(work.manifest.stripe);  // What stays is reaped later.
+  }
 }
 
 Task<void> StripeRestorer::Verify(Work& work) {
@@ -70,6 +90,7 @@ Task<void> StripeRestorer::Verify(Work& work) {
     if (work.bad[i]) continue;
     const ShardIndex index{i};
     TargetPort* port = parts_.targets.Find(manifest.targets[i]);
+    if (port == nullptr) continue;
     Status verified = co_await port->ReadVerified(manifest.stripe, index, into);
     // An I/O error may be a passing one; one that stays is a sector that cannot be read any more.
     if (verified.code() == Code::kUnavailable) {
@@ -134,6 +155,7 @@ Task<void> StripeRestorer::RestoreBad(Work& work) {
     } else {
       ++work.report.failed;
       work.report.status = outcome;
+      work.manifest.targets[place] = manifest.targets[place];  // Not moved.
     }
   }
   if (moves && stored > 0) {
@@ -145,6 +167,7 @@ Task<void> StripeRestorer::RestoreBad(Work& work) {
       work.report.failed += stored;
       co_return;
     }
+    co_await DropMoved(work);
   }
   work.report.restored += stored;
   parts_.stats.shards_restored += stored;
@@ -159,9 +182,9 @@ Task<void> StripeRestorer::GatherWhole(Work& work, MutableByteSpan memory) {
     size_t slot = work.survivors.size();
     std::vector<MutableByteSpan> rooms;
     for (; slot < manifest.data_shards && next < manifest.shard_count(); ++next) {
-      if (work.bad[next]) continue;
-      rooms.push_back(memory.subspan(slot++ * size, size));
       TargetPort* port = parts_.targets.Find(manifest.targets[next]);
+      if (work.bad[next] || port == nullptr) continue;
+      rooms.push_back(memory.subspan(slot++ * size, size));
       calls.emplace_back(next, port->ReadVerified(manifest.stripe, {next}, rooms.back()));
     }
     // Those that fail leave their room to the next round: survivors move up.
@@ -180,7 +203,7 @@ Task<void> StripeRestorer::GatherWhole(Work& work, MutableByteSpan memory) {
 
 TargetPort* StripeRestorer::ChooseTarget(const Work& work, uint8_t place) {
   TargetPort* own = parts_.targets.Find(work.stripe.manifest.targets[place]);
-  if (own != nullptr) return own;
+  if (own != nullptr && !parts_.placement.IsLeaving(own->id())) return own;
   std::vector<TargetId> barred = work.manifest.targets;
   for (const TargetPort* port : parts_.targets.ports()) {
     // A shard that an interrupted restoration left there may be taken over, any other not.

@@ -1,8 +1,8 @@
 // Gives a stripe back the shards that it has lost: rebuilt from the others, stored, and filed.
 //
 // A shard that is damaged, or missing on a target that serves, is written again on that target: the
-// manifest stays as it is. A shard whose target is gone goes to another one, and the stripe is
-// filed anew with a manifest of the next generation (docs/decisions/0008).
+// manifest stays as it is. A shard whose target is gone, or is to be emptied, goes to another one,
+// and the stripe is filed anew with a manifest of the next generation (docs/decisions/0008).
 #pragma once
 
 #include <set>
@@ -58,6 +58,10 @@ class StripeRestorer {
   enum class Check { kAll, kPresence };
   Task<RestoreReport> Attend(FiledStripe filed, Check check);
   Places MissingOf(const Manifest& manifest) const;
+  // Shards that have nowhere to go stay as they are: nothing is read for them.
+  void KeepStuck(Work& work);
+  // Off the targets that it has left.
+  Task<void> DropMoved(const Work& work);
   Task<void> Verify(Work& work);
   Task<void> RestoreBad(Work& work);
   // Reads k' verified shards; what turns out to be damaged is bad, too.

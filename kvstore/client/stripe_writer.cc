@@ -229,7 +229,11 @@ Task<Status> StripeWriter::AppendAll(const Manifest& manifest, Shards& shards) {
     std::vector<std::pair<uint8_t, Task<Status>>> calls;
     for (const uint8_t i : missing) {
       TargetPort* port = parts_.targets.Find(manifest.targets[i]);
-      KV_CHECK(port != nullptr);
+      if (port == nullptr) {  // It left the cluster since it was chosen.
+        failed.push_back(manifest.targets[i]);
+        failure = Status(Code::kUnavailable, "a target is not there any more");
+        continue;
+      }
       calls.emplace_back(i, port->Append(manifest, {i}, shards.payloads[i]));
     }
     missing.clear();
@@ -270,11 +274,12 @@ Task<Status> StripeWriter::AppendAll(const Manifest& manifest, Shards& shards) {
 Task<Status> StripeWriter::SyncAll(const Manifest& manifest, const Shards& shards) {
   std::vector<std::pair<TargetId, Task<Status>>> calls;
   for (const TargetId target : shards.stored) {
-    calls.emplace_back(target, parts_.targets.Find(target)->Sync());
+    TargetPort* port = parts_.targets.Find(target);
+    if (port != nullptr) calls.emplace_back(target, port->Sync());
   }
   uint32_t synced = 0;
   std::vector<TargetId> failed;
-  Status failure;
+  Status failure(Code::kUnavailable, "a target is not there any more");
   for (auto& [target, call] : calls) {
     Status outcome = co_await call;
     parts_.targets.Note(target, outcome);

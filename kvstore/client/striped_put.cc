@@ -127,11 +127,19 @@ Task<void> StripedStore::MakeDurable(PutState& state) {
   const auto is_found = [&](size_t i) {
     return state.ours[i] == nullptr && state.outcomes[i].ok();
   };
-  bool any = false;
-  for (size_t i = 0; i < state.outcomes.size(); ++i) any = any || is_found(i);
-  if (!any || state.put.ack != Ack::kDurable) co_return;
+  if (state.put.ack != Ack::kDurable) co_return;
+  std::set<TargetPort*> concerned;
+  for (size_t i = 0; i < state.outcomes.size(); ++i) {
+    if (!is_found(i)) continue;
+    const RunKey key = RunOf(state.space, state.put.chain, state.ChainAt(i));
+    const std::vector<BlockId> wanted{state.put.blocks[i].id};
+    const auto run = co_await parts_.index.Load(key, wanted);
+    const RunJudge::Answer answer =
+        run.ok() ? judge().Find(*run.value(), key.space, wanted[0]) : RunJudge::Answer{};
+    if (answer.place != nullptr) AddConcerned(answer.place->stripe->manifest, concerned);
+  }
   std::vector<Task<Status>> syncs;
-  for (TargetPort* port : parts_.targets.ports()) syncs.push_back(port->Sync());
+  for (TargetPort* port : concerned) syncs.push_back(port->Sync());
   size_t failed = 0;
   Status failure;
   for (Task<Status>& sync : syncs) {

@@ -36,6 +36,7 @@ Task<Status> StripedStore::LoadSpaces() {
 
 Task<Result<NamespaceId>> StripedStore::Attach(NamespaceOptions options) {
   KV_CO_RETURN_IF_ERROR(CheckOptions(options));
+  KV_CO_RETURN_IF_ERROR(co_await HearOf(options.name));
   if (const SpaceRecord* known = spaces().FindName(options.name)) {
     const NamespaceId id = known->id;
     KV_CO_RETURN_IF_ERROR(SpaceRegistry::CheckAttach(*known, options));
@@ -44,11 +45,31 @@ Task<Result<NamespaceId>> StripedStore::Attach(NamespaceOptions options) {
   if (!options.create) {
     co_return Status(Code::kNotFound, "no namespace is called \"" + options.name + "\"");
   }
-  co_return co_await Register(std::move(options));
+  const NamespaceOptions wanted = options;
+  auto made = co_await Register(std::move(options));
+  if (made.code() != Code::kConflict) co_return made;
+  co_return co_await AttachToOthers(wanted);
+}
+
+// What other processes made or deleted lately.
+Task<Status> StripedStore::HearOf(std::string name) {
+  if (spaces().FindName(name) != nullptr || !parts_.space_store.shared()) co_return Status();
+  co_return co_await parts_.space_store.Load(spaces());
+}
+
+// Another process has made the namespace just now.
+Task<Result<NamespaceId>> StripedStore::AttachToOthers(NamespaceOptions options) {
+  KV_CO_RETURN_IF_ERROR(co_await parts_.space_store.Load(spaces()));
+  const SpaceRecord* known = spaces().FindName(options.name);
+  if (known == nullptr) co_return Status(Code::kUnavailable, "the namespace comes and goes");
+  const NamespaceId id = known->id;
+  KV_CO_RETURN_IF_ERROR(SpaceRegistry::CheckAttach(*known, options));
+  co_return id;
 }
 
 Task<Result<NamespaceId>> StripedStore::CreateSpace(NamespaceOptions options) {
   KV_CO_RETURN_IF_ERROR(CheckOptions(options));
+  KV_CO_RETURN_IF_ERROR(co_await HearOf(options.name));
   if (spaces().FindName(options.name) != nullptr) {
     co_return Status(Code::kConflict, "namespace \"" + options.name + "\" exists already");
   }
@@ -63,12 +84,17 @@ Task<Result<NamespaceId>> StripedStore::Register(NamespaceOptions options) {
   const SpaceRecord record = spaces().Create(options, parts_.clock.UnixNow());
   Status saved = co_await parts_.space_store.Save(record);
   if (saved.ok()) co_return record.id;
+  if (saved.code() == Code::kConflict) {
+    spaces().Forget(record);
+    co_return saved;
+  }
   const SpaceRecord tombstone = spaces().Bury(record.id, parts_.clock.UnixNow());
   (void)co_await parts_.space_store.Save(tombstone);
   co_return saved;
 }
 
 Task<Status> StripedStore::DeleteSpace(std::string name) {
+  KV_CO_RETURN_IF_ERROR(co_await HearOf(name));
   const SpaceRecord* known = spaces().FindName(name);
   if (known == nullptr) {
     co_return Status(Code::kNotFound, "no namespace is called \"" + name + "\"");
@@ -100,7 +126,7 @@ std::vector<SpaceInfo> StripedStore::Spaces() {
                     .quota_bytes = space->quota_bytes};
     info.has_token = space->token.has_value();
     const SpaceUsage usage = parts_.home.ledger().UsageOf(space->id, NowSeconds());
-    info.stored_bytes = usage.stored_bytes;
+    info.stored_bytes = usage.stored_bytes + parts_.home.ledger().Elsewhere(space->id);
     info.kept_bytes = usage.kept_bytes;
     info.stripes = usage.stripes;
   }
@@ -112,7 +138,7 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
   if (known == nullptr) co_return spaces().WhyNot(space);
   const SpaceRecord record = *known;
   Status outcome;
-  bool any = false;
+  std::set<TargetPort*> changed;
   for (size_t at = first; at < chain.size();
        at = (at / record.run_blocks + 1) * record.run_blocks) {
     const RunKey key = RunOf(record, chain, at);
@@ -129,8 +155,9 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
     for (const BlockId& id : wanted) {
       for (const KnownRun::Place& place : run.value()->Find(id)) {
         const StripeId stripe = place.stripe->manifest.stripe;
-        if (std::find(doomed.begin(), doomed.end(), stripe) == doomed.end())
-          doomed.push_back(stripe);
+        if (std::find(doomed.begin(), doomed.end(), stripe) != doomed.end()) continue;
+        doomed.push_back(stripe);
+        AddConcerned(place.stripe->manifest, changed);
       }
     }
     for (const StripeId& stripe : doomed) {
@@ -138,14 +165,11 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
       Status removed = co_await DeleteStripe(name);
       if (!removed.ok()) outcome = std::move(removed);
       ++stats().deleted_stripes;
-      any = true;
     }
   }
   // What was deleted does not come back after a power cut.
   std::vector<Task<Status>> syncs;
-  for (TargetPort* port : parts_.targets.ports()) {
-    if (any) syncs.push_back(port->Sync());
-  }
+  for (TargetPort* port : changed) syncs.push_back(port->Sync());
   for (Task<Status>& sync : syncs) {
     Status synced = co_await sync;
     if (!synced.ok()) outcome = std::move(synced);
@@ -153,10 +177,15 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
   co_return outcome;
 }
 
+void StripedStore::AddConcerned(const Manifest& manifest, std::set<TargetPort*>& ports) const {
+  for (TargetPort* port : parts_.placement.HoldersOf(&manifest)) ports.insert(port);
+  for (TargetPort* port : parts_.placement.FilersOf(manifest.stripe)) ports.insert(port);
+}
+
 Task<Status> StripedStore::DeleteStripe(StripeName name) {
   if (!options_.target_away) co_return co_await parts_.index.Remove(name, MissReason::kAbsent);
   std::vector<Task<Status>> notes;
-  for (TargetPort* port : parts_.targets.ports()) {
+  for (TargetPort* port : parts_.placement.FilersOf(name.stripe)) {
     if (port->MayHaveFiled(name.stripe)) notes.push_back(port->SaveRemoval(name.stripe));
   }
   Status outcome;

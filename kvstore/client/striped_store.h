@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -97,10 +98,14 @@ class StripedStore final : public BlockStore, public SessionHost {
   using PuttingKey = std::pair<NamespaceId, BlockId>;
 
   Task<Result<NamespaceId>> Register(NamespaceOptions options);
+  Task<Status> HearOf(std::string name);
+  Task<Result<NamespaceId>> AttachToOthers(NamespaceOptions options);
   SpaceRegistry& spaces() const { return parts_.home.spaces(); }
   SpaceSweeper& sweeper() { return parts_.home.sweeper(); }
   const RunJudge& judge() const { return parts_.index.judge(); }
   Task<Status> DeleteStripe(StripeName name);
+  // The targets that have, or are to have, something of the stripe.
+  void AddConcerned(const Manifest& manifest, std::set<TargetPort*>& ports) const;
   const SpaceRecord* FindSpace(NamespaceId space) const;
   uint32_t NowSeconds() const;
   RunKey RunOf(const SpaceRecord& space, const std::vector<BlockId>& chain, size_t at) const;

@@ -11,10 +11,15 @@ constexpr Nanos kSuspectFor = Seconds(5);
 
 }  // namespace
 
-TargetSet::TargetSet(Clock& clock, std::vector<TargetPort*> ports)
-    : clock_(clock), ports_(std::move(ports)) {
+TargetSet::TargetSet(Clock& clock, std::vector<TargetPort*> ports) : clock_(clock) {
+  Use(std::move(ports));
+}
+
+void TargetSet::Use(std::vector<TargetPort*> ports) {
+  ports_ = std::move(ports);
   std::sort(ports_.begin(), ports_.end(),
             [](const TargetPort* a, const TargetPort* b) { return a->id() < b->id(); });
+  ids_.clear();
   for (const TargetPort* port : ports_) ids_.push_back(port->id());
 }
 
@@ -47,7 +52,7 @@ bool TargetSet::IsLive(TargetId id) const {
 }
 
 void TargetSet::Note(TargetId id, const Status& outcome) {
-  if (outcome.code() != Code::kUnavailable) {
+  if (outcome.code() != Code::kUnavailable && outcome.code() != Code::kDeadline) {
     health_.erase(id);
     return;
   }

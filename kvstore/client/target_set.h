@@ -15,6 +15,9 @@ class TargetSet {
  public:
   TargetSet(Clock& clock, std::vector<TargetPort*> ports);
 
+  // Others from now on. What was found before may go on being used: the ports still live.
+  void Use(std::vector<TargetPort*> ports);
+
   // Null for a target that is not there: gone, or replaced by another.
   TargetPort* Find(TargetId id) const;
   const std::vector<TargetPort*>& ports() const { return ports_; }

@@ -43,6 +43,10 @@ void CheckListen(const ClusterConfig& cluster, Lines& lines) {
                     ") can be reached from other machines; name a file with the secret that all "
                     "nodes share, or listen on 127.0.0.1");
   }
+  if (listen->port == 0) {
+    lines.push_back("cluster.listen: names no port, and other nodes must know it; write one, such "
+                    "as 7412");
+  }
   if (IsWildcard(listen->host) && cluster.advertise.empty()) {
     lines.push_back("cluster.advertise: is empty, and cluster.listen (" + listen->host +
                     ") is no address to connect to; write those that other nodes reach");

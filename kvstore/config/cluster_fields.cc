@@ -47,10 +47,10 @@ void AddEtcd(std::vector<ConfigField>& fields) {
 }
 
 void AddLimits(std::vector<ConfigField>& fields) {
-  fields.push_back(Number("cluster.group_bits", FieldKind::kCount, 0, 16,
+  fields.push_back(Number("cluster.group_bits", FieldKind::kCount, 4, 16,
                           "The index has 2 to this power groups; fixed when the cluster is made.",
                           [](C& c) -> auto& { return c.cluster.group_bits; }));
-  fields.push_back(Duration("cluster.lease", Seconds(1), Seconds(60),
+  fields.push_back(Duration("cluster.lease", Seconds(3), Seconds(60),
                             "A node that etcd has not heard of for so long has lost its lease; "
                             "whole seconds.",
                             [](C& c) -> auto& { return c.cluster.lease; }));

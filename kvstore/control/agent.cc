@@ -51,7 +51,7 @@ Task<void> Agent::Stop() {
 
 void Agent::SetTargets(std::vector<TargetReport> targets) { report_.targets = std::move(targets); }
 void Agent::SetWork(NodeWork work) { work_ = std::move(work); }
-void Agent::SetUsage(SpaceUsage usage) { usage_ = std::move(usage); }
+void Agent::SetUsage(UsageBySpace usage) { usage_ = std::move(usage); }
 
 // A transaction whose answer was lost shows in the next try: the name is there.
 Task<Status> Agent::DrawId(Instant deadline) {

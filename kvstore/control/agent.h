@@ -55,7 +55,7 @@ class Agent {
   // What the next report says.
   void SetTargets(std::vector<TargetReport> targets);
   void SetWork(NodeWork work);
-  void SetUsage(SpaceUsage usage);
+  void SetUsage(UsageBySpace usage);
 
  private:
   Task<Status> DrawId(Instant deadline);
@@ -81,7 +81,7 @@ class Agent {
 
   NodeReport report_;
   NodeWork work_;
-  SpaceUsage usage_;
+  UsageBySpace usage_;
   // What lies in the control store under the lease.
   std::string written_report_;
   std::string written_work_;

@@ -222,7 +222,7 @@ Task<Status> Coordinator::PublishUsage() {
   usage_at_ = clock_.Now();
   auto snapshot = co_await store_.Range(keys_.Usage(), CallDeadline());
   if (!snapshot.ok()) co_return snapshot.status();
-  SpaceUsage total;
+  UsageBySpace total;
   for (const KeyValue& entry : snapshot.value().entries) {
     const auto usage = DecodeSpaceUsage(entry.value);
     if (!usage.ok()) continue;

@@ -100,7 +100,7 @@ Result<NodeWork> DecodeWork(std::string_view bytes) {
   return work;
 }
 
-std::string EncodeSpaceUsage(const SpaceUsage& usage) {
+std::string EncodeSpaceUsage(const UsageBySpace& usage) {
   FieldEncoder out;
   out.Byte(kVersion);
   out.Number(usage.size());
@@ -113,10 +113,10 @@ std::string EncodeSpaceUsage(const SpaceUsage& usage) {
   return out.bytes();
 }
 
-Result<SpaceUsage> DecodeSpaceUsage(std::string_view bytes) {
+Result<UsageBySpace> DecodeSpaceUsage(std::string_view bytes) {
   FieldDecoder in(bytes);
   if (!in.Unseal() || in.Byte() != kVersion) return Corrupt();
-  SpaceUsage usage;
+  UsageBySpace usage;
   const uint32_t count = in.Count(kSpacesMax);
   for (uint32_t i = 0; i < count && in.fits(); ++i) {
     NamespaceId space;

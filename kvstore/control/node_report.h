@@ -42,14 +42,14 @@ struct NodeWork {
 };
 
 // Bytes by namespace.
-using SpaceUsage = std::map<NamespaceId, uint64_t>;
+using UsageBySpace = std::map<NamespaceId, uint64_t>;
 
 // All end in a checksum; decoding gives kCorrupt when anything is wrong.
 std::string EncodeReport(const NodeReport& report);
 Result<NodeReport> DecodeReport(std::string_view bytes);
 std::string EncodeWork(const NodeWork& work);
 Result<NodeWork> DecodeWork(std::string_view bytes);
-std::string EncodeSpaceUsage(const SpaceUsage& usage);
-Result<SpaceUsage> DecodeSpaceUsage(std::string_view bytes);
+std::string EncodeSpaceUsage(const UsageBySpace& usage);
+Result<UsageBySpace> DecodeSpaceUsage(std::string_view bytes);
 
 }  // namespace cairn::kv

@@ -77,10 +77,10 @@ Task<Result<bool>> SpaceDirectory::AwaitChange(int64_t revision, Instant deadlin
   co_return !batch.value().events.empty();
 }
 
-Task<Result<SpaceUsage>> SpaceDirectory::Usage(Instant deadline) {
+Task<Result<UsageBySpace>> SpaceDirectory::Usage(Instant deadline) {
   auto snapshot = co_await store_.Range(keys_.UsageTotal(), deadline);
   if (!snapshot.ok()) co_return snapshot.status();
-  if (snapshot.value().entries.empty()) co_return SpaceUsage();
+  if (snapshot.value().entries.empty()) co_return UsageBySpace();
   co_return DecodeSpaceUsage(snapshot.value().entries[0].value);
 }
 

@@ -32,7 +32,7 @@ class SpaceDirectory {
   Task<Result<bool>> AwaitChange(int64_t revision, Instant deadline);
 
   // Bytes by namespace, over all nodes, as the coordinator last added them up.
-  Task<Result<SpaceUsage>> Usage(Instant deadline);
+  Task<Result<UsageBySpace>> Usage(Instant deadline);
 
  private:
   ControlStore& store_;

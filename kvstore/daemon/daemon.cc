@@ -15,6 +15,7 @@
 #include "kvstore/daemon/daemon_log.h"
 #include "kvstore/daemon/http_endpoint.h"
 #include "kvstore/daemon/store_service.h"
+#include "kvstore/daemon/tcp_cluster.h"
 #include "kvstore/os/service_manager.h"
 
 namespace cairn::kv {
@@ -99,20 +100,21 @@ std::string ReadyLine(const DaemonConfig& config, const StoreService& service,
   return line;
 }
 
-// The nodes of a cluster are served from here, once there is something to serve them with.
-Status ServeCluster() {
-  return Status(Code::kInvalid,
-                "cluster.enabled: this version cannot be a node of a cluster yet; set it to false "
-                "to serve the targets of this machine alone");
-}
-
 Status Serve(DaemonConfig config, const DaemonFlags& flags, Signals& signals, DaemonLog& log) {
   log.Info(std::string("cairnd ").append(kVersion).append(": opening ").append(
       config.node.data_dir));
   for (const std::string& warning : ConfigWarnings(config)) log.Warning(warning);
   KV_ASSIGN_OR_RETURN(ServerOptions server, WithSecrets(config));
   config.server = std::move(server);
-  StoreService service(ServiceOptions(config), log);
+  StoreServiceOptions service_options = ServiceOptions(config);
+  std::unique_ptr<TcpCluster> cluster;
+  if (config.cluster.enabled) {
+    cluster = std::make_unique<TcpCluster>(config, log);
+    service_options.cluster_view = [&cluster] { return cluster->view(); };
+    // Appended by some node, and not published for so long: nobody will.
+    config.node.node.reclaim.unpublished_age = Seconds(120);
+  }
+  StoreService service(std::move(service_options), log);
   std::unique_ptr<HttpEndpoint> metrics;
   if (!config.listen.metrics.empty()) {
     HttpPages pages{.metrics = [&service] { return service.MetricsPage(); },
@@ -121,7 +123,7 @@ Status Serve(DaemonConfig config, const DaemonFlags& flags, Signals& signals, Da
     KV_ASSIGN_OR_RETURN(metrics, HttpEndpoint::Start(config.listen.metrics, pages, log));
   }
   KV_ASSIGN_OR_RETURN(const std::unique_ptr<EmbeddedNode> node,
-                      EmbeddedNode::Start(config.node, log, &service));
+                      EmbeddedNode::Start(config.node, log, &service, cluster.get()));
   const std::string ready = ReadyLine(config, service, metrics.get());
   log.Info(ready);
   std::printf("%s\n", ready.c_str());
@@ -172,9 +174,7 @@ int RunDaemon(int argc, char** argv) {
   if (!sound.ok()) return Complain(sound, kUsage);
   if (!flags.check_config.empty()) return PrintCheck(config.value(), flags.check_config);
   DaemonLog log(config.value().log);
-  const Status served = config.value().cluster.enabled
-                            ? ServeCluster()
-                            : Serve(config.value(), flags, signals, log);
+  const Status served = Serve(config.value(), flags, signals, log);
   return served.ok() ? kDone : Complain(served, kFailed);
 }
 

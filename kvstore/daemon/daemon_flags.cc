@@ -87,6 +87,13 @@ Result<DaemonConfig> LoadConfig(const DaemonFlags& flags) {
   return config;
 }
 
+Result<std::string> FirstLineOf(const std::string& key, const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (std::getline(file, line) && !line.empty()) return line;
+  return Status(Code::kInvalid, key + ": " + path + " has no first line to be read");
+}
+
 Result<ServerOptions> WithSecrets(const DaemonConfig& config) {
   ServerOptions options = config.server;
   if (!config.listen.tcp_tls.cert_file.empty()) {
@@ -94,11 +101,7 @@ Result<ServerOptions> WithSecrets(const DaemonConfig& config) {
   }
   const std::string& path = config.listen.admin_token_file;
   if (path.empty()) return options;
-  std::ifstream file(path);
-  if (!std::getline(file, options.admin_token) || options.admin_token.empty()) {
-    return Status(Code::kInvalid,
-                  "listen.admin_token_file: " + path + " has no first line to read a token from");
-  }
+  KV_ASSIGN_OR_RETURN(options.admin_token, FirstLineOf("listen.admin_token_file", path));
   return options;
 }
 

@@ -29,7 +29,7 @@ class StoreService::Core {
     admin_.emplace(parts.node);
     metered_.emplace(parts.node.striped(), parts.clock);
     start_unix_ = parts.clock.UnixNow();
-    if (options_.self_test) {
+    if (options_.self_test && !options_.cluster_view) {
       const auto targets = static_cast<uint32_t>(parts.node.targets().size());
       KV_RETURN_IF_ERROR(parts.poller.Await(SelfTest(parts.node.store(), *admin_, targets)));
       log_.Info("self-test passed: a block was put, read, verified and deleted");
@@ -77,6 +77,10 @@ class StoreService::Core {
   HttpAnswer ReadyPage() const {
     const std::lock_guard lock(mutex_);
     if (phase_ == Phase::kOpening) return {503, kOpening};
+    if (phase_ == Phase::kServing && last_.cluster) {
+      const std::string why = last_.cluster->WhyNotReady();
+      if (!why.empty()) return {503, why + "\n"};
+    }
     return Health();
   }
 
@@ -126,6 +130,7 @@ class StoreService::Core {
         .version = kVersion,
         .poller = std::string(parts_->poller.engine_name()),
         .start_unix_seconds = static_cast<double>(start_unix_.value) / 1e3};
+    if (options_.cluster_view) now.cluster = options_.cluster_view();
     const std::lock_guard lock(mutex_);
     last_ = std::move(now);
     sampled_at_ = Poller::Now();

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "kvstore/base/log.h"
+#include "kvstore/control/cluster_view.h"
 #include "kvstore/daemon/http_endpoint.h"
 #include "kvstore/metrics/exposition.h"
 #include "kvstore/node/embedded/embedded_node.h"
@@ -17,6 +19,9 @@ struct StoreServiceOptions {
   ServerOptions server;
   bool self_test = true;
   double rated_drive_writes_per_day = 1.0;
+  // What the cluster is like; asked on the store's thread. Empty: there is none. Where there is
+  // one, no self-test is run: whether blocks can be put depends on other nodes.
+  std::function<ClusterView()> cluster_view = {};
   Nanos sample_interval = Seconds(1);  // Of what MetricsPage tells.
 };
 
@@ -38,7 +43,7 @@ class StoreService final : public EmbeddedService {
   // for ten seconds, or has stopped.
   HttpAnswer HealthPage() const;
   // As HealthPage, but 503 until the targets are open, the self-test has passed and the addresses
-  // are listened on.
+  // are listened on; and in a cluster, while this node is not in its map or some run has no home.
   HttpAnswer ReadyPage() const;
   // Of the server, once it has started; 0 when it does not listen there.
   uint16_t tcp_port() const;

@@ -62,7 +62,10 @@ std::vector<TargetId> MapPlacement::ReplicaOrder(const NamespaceId& space,
                                                  const RunId& run) const {
   std::vector<TargetId> order;
   for (const TargetId id : map_->GroupOf(GroupHashOf(space, run)).targets) {
-    if (id != kNoTarget) order.push_back(id);
+    const TargetEntry* entry = map_->FindTarget(id);
+    const bool away = entry == nullptr || entry->state == MemberState::kSuspect ||
+                      entry->state == MemberState::kLost;
+    if (!away) order.push_back(id);
   }
   return order;
 }
@@ -132,6 +135,11 @@ std::optional<TargetId> MapPlacement::ChooseOther(std::span<const TargetId> barr
   const auto chosen = cairn::kv::ChooseTargets(candidates, 1, random);
   if (!chosen) return std::nullopt;
   return chosen->front();
+}
+
+bool MapPlacement::IsLeaving(TargetId id) const {
+  const TargetEntry* entry = map_->FindTarget(id);
+  return entry != nullptr && entry->draining;
 }
 
 std::vector<TargetPort*> MapPlacement::HoldersOf(const Manifest* manifest) const {

@@ -23,6 +23,8 @@ class MapPlacement final : public Placement {
   // The map, or the targets at hand, have changed.
   void Use(std::shared_ptr<const ClusterMap> map);
 
+  // Those that are away by the map are left out: what is filed meanwhile is as safe as what was
+  // filed before, and they are given it when they are back (kvstore/cluster/replica_sync.h).
   std::vector<TargetId> ReplicaOrder(const NamespaceId& space, const RunId& run) const override;
   std::span<TargetPort* const> FilersOf(const StripeId& stripe) const override;
   std::span<TargetPort* const> NearTargets() const override { return near_; }
@@ -31,6 +33,7 @@ class MapPlacement final : public Placement {
   std::optional<std::vector<TargetId>> ChooseTargets(size_t count, Random& random) override;
   // In no failure domain of the others that are at hand.
   std::optional<TargetId> ChooseOther(std::span<const TargetId> barred, Random& random) override;
+  bool IsLeaving(TargetId id) const override;
   std::vector<TargetPort*> HoldersOf(const Manifest* manifest) const override;
 
  private:

@@ -216,6 +216,39 @@ void AddProcess(Families& all, const MetricsSnapshot::Process& process) {
          process.start_unix_seconds);
 }
 
+void AddStates(Families& all, std::string name, std::string_view help,
+               const std::map<MemberState, uint64_t>& counts) {
+  MetricFamily family = Family(std::move(name), kGauge, help);
+  for (const MemberState state : {MemberState::kJoining, MemberState::kUp, MemberState::kSuspect,
+                                  MemberState::kLost}) {
+    const auto count = counts.find(state);
+    const double value = count == counts.end() ? 0 : Number(count->second);
+    family.metric.push_back(Sample(kGauge, value, {{"state", NameOf(state)}}));
+  }
+  all.push_back(std::move(family));
+}
+
+void AddCluster(Families& all, const ClusterView& view) {
+  AddOne(all, "cairn_cluster_epoch", kGauge, "Of the cluster map that this node has.",
+         Number(view.epoch));
+  AddStates(all, "cairn_cluster_nodes", "Nodes in the map, by their state.", view.nodes);
+  AddStates(all, "cairn_cluster_targets", "Targets in the map, by their state.", view.targets);
+  AddOne(all, "cairn_cluster_draining_targets", kGauge, "Targets that are being emptied.",
+         Number(view.draining_targets));
+  AddOne(all, "cairn_cluster_groups", kGauge, "Index groups.", Number(view.groups));
+  AddOne(all, "cairn_cluster_groups_here", kGauge, "Of which this node is the home.",
+         Number(view.groups_here));
+  AddOne(all, "cairn_cluster_groups_homeless", kGauge,
+         "Whose home does not live: their blocks can be read, and none can be put.",
+         Number(view.groups_homeless));
+  AddOne(all, "cairn_cluster_groups_filling", kGauge,
+         "Of which some replica does not have everything yet.", Number(view.groups_filling));
+  AddOne(all, "cairn_cluster_coordinates", kGauge, "1 while this node makes the map.",
+         view.coordinates ? 1 : 0);
+  AddOne(all, "cairn_cluster_holds_lease", kGauge,
+         "1 while this node is surely a member, by its own clock.", view.holds_lease ? 1 : 0);
+}
+
 }  // namespace
 
 double WriteAmplification(const StoreStats& stats) {
@@ -236,6 +269,7 @@ std::string MetricsText(const MetricsSnapshot& snapshot) {
   if (snapshot.endurance) {
     AddEndurance(all, *snapshot.endurance, snapshot.store.capacity_bytes);
   }
+  if (snapshot.cluster) AddCluster(all, *snapshot.cluster);
   if (snapshot.server) {
     VisitServerStats(*snapshot.server, [&](std::string_view name, bool is_gauge, uint64_t value,
                                            std::string_view help) {

@@ -8,6 +8,7 @@
 
 #include "kvstore/client/store_admin.h"
 #include "kvstore/client/store_stats.h"
+#include "kvstore/control/cluster_view.h"
 #include "kvstore/metrics/metered_store.h"
 #include "kvstore/serve/server.h"
 
@@ -33,6 +34,7 @@ struct MetricsSnapshot {
     double start_unix_seconds = 0;
   };
   std::optional<Process> process = {};
+  std::optional<ClusterView> cluster = {};
 };
 
 // Bytes written for each byte put, moves included; 1 before anything was put.

@@ -6,6 +6,7 @@
 
 #include "kvstore/async/lanes.h"
 #include "kvstore/node/index_view.h"
+#include "kvstore/node/sole_surroundings.h"
 
 namespace cairn::kv {
 namespace {
@@ -23,42 +24,62 @@ bool IsFatal(const Status& status) {
 }  // namespace
 
 Node::Node(NodeParts parts, NodeOptions options)
-    : parts_(parts), options_(options), stopping_(parts.loop), background_(parts.loop) {}
+    : parts_(parts),
+      options_(options),
+      sole_(parts.surroundings == nullptr
+                ? std::make_unique<SoleSurroundings>(parts.clock, parts.log)
+                : nullptr),
+      around_(parts.surroundings == nullptr ? *sole_ : *parts.surroundings),
+      stopping_(parts.loop),
+      background_(parts.loop) {}
 
 Node::~Node() = default;
 
 Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions options) {
   std::unique_ptr<Node> node(new Node(parts, options));
   KV_CO_RETURN_IF_ERROR(co_await node->OpenTargets());
-  node->MakeStore();
-  node->MakePasses();
-  // Until the replicas are compared, a miss is believed only after asking all of them.
-  node->home_->index().set_settled(false);
-  const Status loaded = co_await node->store_->LoadSpaces();
-  if (!loaded.ok()) {
-    for (const auto& target : node->targets_) (void)co_await target->log().Stop();
-    co_return loaded;
+  Surroundings& around = node->around_;
+  Status ready = co_await around.Join(node->targets_);
+  if (ready.ok()) {
+    node->MakeStore();
+    node->MakePasses();
+    // Until the replicas are compared, a miss is believed only after asking all of them.
+    node->home_->index().set_settled(false);
+    ready = co_await node->store_->LoadSpaces();
+    if (!ready.ok()) co_await around.Leave();
+    if (!ready.ok()) co_await around.Close();
   }
-  co_await node->ApplyRemovals();
-  co_await node->Recover();
+  if (!ready.ok()) {
+    for (const auto& target : node->targets_) (void)co_await target->log().Stop();
+    co_return ready;
+  }
+  co_await node->ClearUp();
+  around.Begin({.home = *node->home_,
+                .keeper = *node->reclaimer_,
+                .repairer = *node->repairer_});
   node->background_.Hold(node->Maintain());
   co_return std::move(node);
 }
 
+// After a crash. In a cluster the homes of stripes know what is filed: the rest is garbage.
+Task<void> Node::ClearUp() {
+  if (!around_.sole()) {
+    for (const auto& target : targets_) (void)target->log().TakeRecovered();
+    co_return;
+  }
+  co_await ApplyRemovals();
+  co_await Recover();
+}
+
 void Node::MakeStore() {
-  std::vector<TargetPort*> ports;
   uint64_t segment_size_min = kSegmentSizeMax;
   uint64_t capacity = 0;
   for (const auto& target : targets_) {
-    ports.push_back(target.get());
     const SegmentLogStats stats = target->log().stats();
     const uint64_t segments = std::max<uint64_t>(1, target->log().segments().size());
     capacity += stats.capacity_bytes;
     segment_size_min = std::min(segment_size_min, stats.capacity_bytes / segments);
   }
-  set_ = std::make_unique<TargetSet>(parts_.clock, std::move(ports));
-  placement_ = std::make_unique<LocalPlacement>(*set_);
-  space_store_ = std::make_unique<TargetSpaceStore>(parts_.clock, parts_.log, *set_);
   HomeOptions home_options = options_.home;
   home_options.kept_bytes_max = capacity / 100 * options_.kept_percent_max;
   home_options.leases.bytes_max = capacity / 100 * options_.leased_percent_max;
@@ -66,9 +87,9 @@ void Node::MakeStore() {
                                .clock = parts_.clock,
                                .random = parts_.random,
                                .log = parts_.log,
-                               .targets = *set_,
-                               .placement = *placement_,
-                               .tenure = sole_home_};
+                               .targets = around_.targets(),
+                               .placement = around_.placement(),
+                               .tenure = around_.tenure()};
   home_ = std::make_unique<Home>(home_parts, home_options);
   const Reclaimer::Parts reclaimer_parts{
       .loop = parts_.loop, .clock = parts_.clock, .log = parts_.log, .targets = targets_};
@@ -83,14 +104,14 @@ void Node::MakeStore() {
                                       .workers = parts_.workers,
                                       .random = parts_.random,
                                       .log = parts_.log,
-                                      .targets = *set_,
-                                      .placement = *placement_,
+                                      .targets = around_.targets(),
+                                      .placement = around_.placement(),
                                       .home = *home_,
-                                      .index = home_->index(),
-                                      .space_store = *space_store_,
+                                      .index = around_.IndexOver(*home_),
+                                      .space_store = around_.space_store(),
                                       .keeper = *reclaimer_};
   store_ = std::make_unique<StripedStore>(store_parts, store_options);
-  reclaimer_->Use(home_->index(), store_->writer(), store_->stats());
+  reclaimer_->Use(store_->index(), store_->writer(), store_->stats());
   window_ = std::make_unique<WindowStore>(parts_.clock, *store_, store_->stats(),
                                           options_.window_bytes);
 }
@@ -98,8 +119,8 @@ void Node::MakeStore() {
 void Node::MakePasses() {
   const StripeRestorer::Parts restorer_parts{.workers = parts_.workers,
                                              .random = parts_.random,
-                                             .targets = *set_,
-                                             .placement = *placement_,
+                                             .targets = around_.targets(),
+                                             .placement = around_.placement(),
                                              .index = store_->index(),
                                              .keeper = *reclaimer_,
                                              .buffers = store_->reader().rebuilds(),
@@ -112,7 +133,11 @@ void Node::MakePasses() {
                                           .index = home_->index(),
                                           .restorer = *restorer_};
   scrubber_ = std::make_unique<Scrubber>(pass_parts);
-  repairer_ = std::make_unique<Repairer>(pass_parts, options_.repair);
+  Repairer::RepairIndex repair_index = [this](uint64_t& filed) {
+    return around_.RepairIndex(filed);
+  };
+  repairer_ =
+      std::make_unique<Repairer>(pass_parts, options_.repair, std::move(repair_index));
   repair_due_ = parts_.clock.Now() + options_.repair.first_after;
 }
 
@@ -243,7 +268,7 @@ Task<Status> Node::RecoverStripe(StripeId stripe) {
   for (const auto& target : targets_) held += target->log().Find(stripe) ? 1 : 0;
   std::optional<Manifest> best;
   for (const auto& target : targets_) {
-    if (best && set_->ShardsAtHand(*best) == held) break;
+    if (best && around_.targets().ShardsAtHand(*best) == held) break;
     if (!target->log().Find(stripe)) continue;
     auto manifest = co_await target->log().ReadManifest(stripe);
     if (!manifest.ok()) continue;
@@ -258,7 +283,7 @@ Task<Status> Node::RecoverStripe(StripeId stripe) {
 Task<void> Node::PublishRecovered(const Manifest& manifest) {
   StoreStats& stats = store_->stats();
   const bool expired = parts_.clock.UnixNow() >= manifest.retention.expires_at;
-  const bool whole = set_->ShardsAtHand(manifest) >= manifest.data_shards;
+  const bool whole = around_.targets().ShardsAtHand(manifest) >= manifest.data_shards;
   if (whole && !expired) {
     IndexedStripe stripe{
         .manifest = manifest, .expires_at = manifest.retention.expires_at, .position = 0};
@@ -276,7 +301,7 @@ Task<void> Node::Maintain() {
   const Instant opened = parts_.clock.Now();
   Instant checkpoint_at = opened;  // What was found may be no older than the process before.
   Instant repair_at = opened;
-  bool reaped = false;
+  Instant reap_at = opened + options_.orphan_age;
   while (!stopping_.is_set()) {
     const Instant wake_at = parts_.clock.Now() + options_.maintenance_interval;
     co_await parts_.clock.SleepUntil(wake_at, &stopping_);
@@ -296,9 +321,11 @@ Task<void> Node::Maintain() {
       repair_at = now + Seconds(5);
     }
     RepairIfDue();
-    if (!reaped && now >= opened + options_.orphan_age) {
-      reaped = true;
+    if (now >= reap_at) {
       co_await reclaimer_->ReapOrphans();
+      // What other nodes write may become garbage at any time, and is seen to be so in two passes.
+      const Nanos age = options_.reclaim.unpublished_age;
+      reap_at = age.value == 0 ? kNever : now + age;
     }
   }
 }
@@ -328,7 +355,7 @@ Task<void> Node::RepairIndexIfNeeded() {
   if (index.settled()) co_return;
   index.set_settled(true);  // A publication that goes astray meanwhile takes it back.
   uint64_t filed = 0;
-  const Status outcome = co_await RepairIndex(targets_, filed);
+  const Status outcome = co_await around_.RepairIndex(filed);
   // A target that was left out may be the one that knows more.
   if (!outcome.ok() || !all_here()) index.set_settled(false);
   if (filed > 0) {
@@ -338,7 +365,7 @@ Task<void> Node::RepairIndexIfNeeded() {
 
 void Node::RepairIfDue() {
   const Instant now = parts_.clock.Now();
-  if (!options_.repair.automatic || now < repair_due_) return;
+  if (!options_.repair.automatic || !around_.sole() || now < repair_due_) return;
   // A target that was left out may come back: its shards are not lost yet.
   repair_due_ = now + options_.repair.interval;
   if (all_here()) (void)repairer_->Start(options_.repair.bytes_per_second);
@@ -360,12 +387,14 @@ StoreStats Node::stats() const {
 }
 
 Task<void> Node::EndBackground() {
+  co_await around_.Leave();
   reclaimer_->Stop();
   stopping_.Set();
   co_await background_.Close();
   co_await scrubber_->Close();
   co_await repairer_->Close();
   co_await store_->Stop();
+  co_await around_.Close();
 }
 
 Task<Status> Node::Stop() {

@@ -6,13 +6,13 @@
 
 #include "kvstore/async/gate.h"
 #include "kvstore/base/log.h"
-#include "kvstore/client/local_placement.h"
 #include "kvstore/client/striped_store.h"
 #include "kvstore/client/window_store.h"
 #include "kvstore/node/local_target.h"
 #include "kvstore/node/reclaimer.h"
 #include "kvstore/node/repairer.h"
 #include "kvstore/node/scrubber.h"
+#include "kvstore/node/surroundings.h"
 
 namespace cairn::kv {
 
@@ -55,13 +55,15 @@ struct NodeParts {
   Random& random;
   Log& log;
   MediaSource& media;
+  Surroundings* surroundings = nullptr;  // Null: this node is all there is.
 };
 
 // Loop thread only.
 class Node {
  public:
-  // Opens all targets and publishes what a crash kept from being published. Targets that cannot be
-  // read are left out, loudly. kConflict: a target of another version; then nothing was formatted.
+  // Opens all targets, joins the cluster if there is one, and publishes what a crash kept from
+  // being published. Targets that cannot be read are left out, loudly. kConflict: a target of
+  // another version; then nothing was formatted.
   static Task<Result<std::unique_ptr<Node>>> Open(NodeParts parts, NodeOptions options);
   ~Node();
 
@@ -99,7 +101,9 @@ class Node {
   Task<Result<TargetMedium>> OpenMedium(uint32_t i);
   Task<Result<std::unique_ptr<LocalTarget>>> OpenTarget(uint32_t i, Result<TargetMedium> medium);
   Task<Result<std::unique_ptr<LocalTarget>>> OpenOn(TargetMedium medium);
-  bool all_here() const { return targets_.size() == parts_.media.count(); }
+  // Not sole, it is for the cluster to know what is missing.
+  bool all_here() const { return !around_.sole() || targets_.size() == parts_.media.count(); }
+  Task<void> ClearUp();
   Task<void> ApplyRemovals();
   Task<void> Recover();
   Task<Status> RecoverStripe(StripeId stripe);
@@ -115,12 +119,10 @@ class Node {
   const NodeOptions options_;
   LocalTargets targets_;
   std::vector<Place> places_;
+  const std::unique_ptr<Surroundings> sole_;  // Null: others were given.
+  Surroundings& around_;
   std::unique_ptr<Reclaimer> reclaimer_;
-  std::unique_ptr<TargetSet> set_;
-  std::unique_ptr<Placement> placement_;
-  SoleHome sole_home_;
   std::unique_ptr<Home> home_;
-  std::unique_ptr<SpaceStore> space_store_;
   std::unique_ptr<StripedStore> store_;
   std::unique_ptr<WindowStore> window_;
   std::unique_ptr<StripeRestorer> restorer_;

@@ -9,7 +9,7 @@ namespace cairn::kv {
 
 Task<std::vector<StripeId>> Repairer::Plan() {
   uint64_t filed = 0;
-  const Status indexed = co_await RepairIndex(parts_.targets, filed);
+  const Status indexed = co_await repair_index_(filed);
   if (!indexed.ok()) {
     parts_.log.Warning("repair: the index is not whole: " + indexed.ToString());
   }

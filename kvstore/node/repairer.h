@@ -1,6 +1,9 @@
 // Gives stripes back the shards that they lost with a target: the hottest first.
 #pragma once
 
+#include <functional>
+#include <utility>
+
 #include "kvstore/node/maintenance_pass.h"
 
 namespace cairn::kv {
@@ -17,8 +20,12 @@ struct RepairOptions {
 // a restart goes on with the next one.
 class Repairer final : public MaintenancePass {
  public:
-  Repairer(Parts parts, RepairOptions options)
-      : MaintenancePass(parts, "repair"), options_(options) {}
+  // Files stripes where they should be filed and are not, and counts them.
+  using RepairIndex = std::function<Task<Status>(uint64_t& filed)>;
+  Repairer(Parts parts, RepairOptions options, RepairIndex repair_index)
+      : MaintenancePass(parts, "repair"),
+        options_(options),
+        repair_index_(std::move(repair_index)) {}
 
  private:
   // Files the index anew first, where a replica was lost: what no replica lists is lost.
@@ -27,6 +34,7 @@ class Repairer final : public MaintenancePass {
   Task<RestoreReport> Visit(FiledStripe stripe) override;
 
   const RepairOptions options_;
+  const RepairIndex repair_index_;
 };
 
 }  // namespace cairn::kv

@@ -38,6 +38,19 @@ Task<Result<Network::Answer>> PeerCaller::Send(const Order& order) {
   return network_.Call(order.node, std::move(request), order.into, order.deadline);
 }
 
+Task<Result<Bytes>> PeerCaller::AskHome(NodeId node, Bytes request, Instant deadline) {
+  peer::HomeRequest message;
+  message.bytes = std::move(request);
+  Order order{.node = node, .target = {}, .verb = peer::Verb::kAskHome};
+  order.message = peer::Encode(message).value();
+  order.deadline = deadline;
+  const Result<Answer> answer = co_await Ask(std::move(order));
+  if (!answer.ok()) co_return answer.status();
+  auto home = peer::ParseAnswer<peer::HomeAnswer>(answer.value().fields());
+  if (!home.ok()) co_return home.status();
+  co_return std::move(home.value().bytes);
+}
+
 Task<Result<std::vector<uint8_t>>> PeerCaller::FetchMap(NodeId node, Instant deadline) {
   uint32_t room = kMapRoomFirst;
   for (int attempt = 0; attempt < kMapAttemptsMax; ++attempt) {

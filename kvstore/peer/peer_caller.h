@@ -44,6 +44,9 @@ class PeerCaller {
   // Errors as of Network. When the answer tells of a newer map the MapView hears of it.
   Task<Result<Answer>> Ask(Order order);
 
+  // What HomeService::Answer (kvstore/home) of that node returns.
+  Task<Result<Bytes>> AskHome(NodeId node, Bytes request, Instant deadline);
+
   // The bytes of the peer's map, whatever its epoch.
   Task<Result<std::vector<uint8_t>>> FetchMap(NodeId node, Instant deadline);
 

@@ -23,7 +23,8 @@ namespace {
 
 bool IsKnown(Verb verb) {
   const auto number = static_cast<uint8_t>(verb);
-  return (number >= 1 && number <= 5) || (number >= 16 && number <= 26) || number == 32;
+  return (number >= 1 && number <= 5) || (number >= 16 && number <= 26) || number == 32 ||
+         number == 33;
 }
 
 template <typename Io>
@@ -47,6 +48,10 @@ void OptionalFields(Io& io, T& value, Each each) {
   }
   if (there) each(*value);
 }
+
+// Not inlined: where g++ 12 does, it warns of an overflow in a vector's insert that cannot be.
+[[gnu::noinline]] void BytesFields(BodyWriter& io, const Bytes& bytes) { io.Blob(bytes.span()); }
+void BytesFields(BodyReader& io, Bytes& bytes) { bytes = Bytes::CopyOf(io.Blob()); }
 
 // --- Requests ---
 
@@ -93,6 +98,11 @@ void Fields(Io&, For<Io, Nothing>&) {}
 template <typename Io>
 void Fields(Io& io, For<Io, GetMapRequest>& request) {
   io.Int(request.room);
+}
+
+template <typename Io>
+void Fields(Io& io, For<Io, HomeRequest>& request) {
+  BytesFields(io, request.bytes);
 }
 
 template <typename Io>
@@ -185,6 +195,11 @@ template <typename Io>
 void Fields(Io& io, For<Io, MapSize>& size) {
   io.Int(size.bytes);
   io.Require(size.bytes <= kMapSizeMax);
+}
+
+template <typename Io>
+void Fields(Io& io, For<Io, HomeAnswer>& answer) {
+  BytesFields(io, answer.bytes);
 }
 
 template <typename Io>
@@ -297,6 +312,7 @@ Status ParseAny(Verb verb, ByteSpan fields) {
     case Verb::kListSpaces: return ParseOnly<ListSpacesRequest>(fields);
     case Verb::kProbe: return ParseOnly<ProbeRequest>(fields);
     case Verb::kGetMap: return ParseOnly<GetMapRequest>(fields);
+    case Verb::kAskHome: return ParseOnly<HomeRequest>(fields);
   }
   return {Code::kInvalid, "no such verb"};
 }
@@ -321,6 +337,7 @@ CAIRN_PEER_REQUEST(SaveSpaceRequest);
 CAIRN_PEER_REQUEST(ListSpacesRequest);
 CAIRN_PEER_REQUEST(ProbeRequest);
 CAIRN_PEER_REQUEST(GetMapRequest);
+CAIRN_PEER_REQUEST(HomeRequest);
 #undef CAIRN_PEER_REQUEST
 
 #define CAIRN_PEER_ANSWER(Value)                                                 \
@@ -328,6 +345,7 @@ CAIRN_PEER_REQUEST(GetMapRequest);
   template Result<Value> ParseAnswer<Value>(ByteSpan)
 CAIRN_PEER_ANSWER(Nothing);
 CAIRN_PEER_ANSWER(MapSize);
+CAIRN_PEER_ANSWER(HomeAnswer);
 CAIRN_PEER_ANSWER(SpacePage);
 CAIRN_PEER_ANSWER(StripeName);
 CAIRN_PEER_ANSWER(std::vector<Status>);

@@ -37,6 +37,7 @@ enum class Verb : uint8_t {
   kProbe = 25,
   kSaveRemoval = 26,
   kGetMap = 32,
+  kAskHome = 33,
 };
 
 inline constexpr uint32_t kBatchMax = 4096;  // Of stripes in one request, and of one page.
@@ -48,7 +49,7 @@ struct RequestHead {
   Verb verb = Verb::kProbe;
   uint64_t epoch = 0;        // Of the sender's map.
   int64_t budget_nanos = 0;  // After so long nobody waits for the answer.
-  TargetId target = {};      // 0 for kGetMap.
+  TargetId target = {};      // 0 for kGetMap and kAskHome.
 };
 inline constexpr size_t kRequestHeadSize = 27;
 
@@ -128,6 +129,13 @@ struct GetMapRequest {
 struct MapSize {
   uint32_t bytes = 0;
 };
+// What kvstore/home asks of the node as a home, and what that answers.
+struct HomeRequest {
+  Bytes bytes = {};
+};
+struct HomeAnswer {
+  Bytes bytes = {};
+};
 struct Nothing {};  // The value of verbs that only succeed.
 
 // For every ...Request above. kInvalid: something in it is beyond the limits.
@@ -140,7 +148,7 @@ Bytes EncodeRequest(const RequestHead& head, ByteSpan message);
 // The head and the message's fields. kInvalid: too short, or an unknown verb.
 Result<std::pair<RequestHead, ByteSpan>> ParseRequest(ByteSpan body);
 
-// For Nothing, MapSize, SpacePage, StripeName and vectors of Status, IndexedStripe and
+// For Nothing, HomeAnswer, MapSize, SpacePage, StripeName and vectors of Status, IndexedStripe and
 // TargetPort::Filed. What is beyond the limits becomes an answer that says so.
 template <typename Value>
 Bytes EncodeAnswer(const AnswerHead& head, const Result<Value>& answer);

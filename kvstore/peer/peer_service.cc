@@ -18,7 +18,8 @@ constexpr Nanos kBudgetMax = Seconds(3600);
 
 struct PeerService::Work {
   NodeId source;
-  TargetPort* target = nullptr;  // Null only for kGetMap.
+  TargetPort* target = nullptr;  // Null only for kGetMap and kAskHome.
+  uint64_t epoch = 0;            // Of the source's map.
   Instant deadline;
   Bytes payload;
 };
@@ -69,11 +70,15 @@ Task<Network::Reply> PeerService::Answer(NodeId source, Bytes body, Bytes payloa
   if (head.epoch > map_.epoch()) map_.OnNewer(source, head.epoch);
   Work work;
   work.source = source;
+  work.epoch = head.epoch;
   work.deadline =
       clock_.Now() + Nanos{std::clamp<int64_t>(head.budget_nanos, 0, kBudgetMax.value)};
   work.payload = std::move(payload);
   if (head.verb == Verb::kGetMap) {
     co_return co_await Handle<peer::GetMapRequest>(std::move(work), fields);
+  }
+  if (head.verb == Verb::kAskHome) {
+    co_return co_await Handle<peer::HomeRequest>(std::move(work), fields);
   }
   work.target = find_target_(head.target);
   if (work.target == nullptr) {
@@ -144,11 +149,22 @@ Task<Network::Reply> PeerService::Do(Work work, peer::AppendRequest request) {
     co_return SayDone(work.target, Status(Code::kOverloaded));
   }
   const Share share(*this, work.source, work.payload.size());
-  const ByteSpan bytes = std::as_const(work.payload).span();
-  const ShardPayload shard{bytes, Checksum(bytes)};
-  const Status outcome = co_await work.target->Append(request.manifest, request.index, shard);
+  const Status outcome = co_await AppendPatiently(work, request);
   if (outcome.ok()) stats_.bytes_appended += work.payload.size();
   co_return SayDone(work.target, outcome);
+}
+
+Task<Status> PeerService::AppendPatiently(const Work& work, const peer::AppendRequest& request) {
+  constexpr int kRoomAttempts = 4;
+  const ByteSpan bytes = work.payload.span();
+  const ShardPayload shard{bytes, Checksum(bytes)};
+  for (int attempt = 0;; ++attempt) {
+    Status outcome = co_await work.target->Append(request.manifest, request.index, shard);
+    const bool again = outcome.code() == Code::kNoSpace && keeper_ != nullptr &&
+                       attempt < kRoomAttempts && !IsLate(work);
+    if (!again) co_return outcome;
+    KV_CO_RETURN_IF_ERROR(co_await keeper_->MakeRoom(work.payload.size()));
+  }
 }
 
 Task<Network::Reply> PeerService::Do(Work work, peer::ReadRequest request) {
@@ -197,9 +213,13 @@ Task<Network::Reply> PeerService::Do(Work work, peer::SyncRequest) {
 
 // --- The index replica --------------------------------------------------------------------------
 
+// Their writers are homes: one that has lost its place since must not change anything any more.
+
 Task<Network::Reply> PeerService::Do(Work work, peer::PublishRequest request) {
-  const Status outcome =
-      co_await work.target->Publish(std::move(request.stripe), request.durability);
+  Status outcome = map_.CheckIndexWriter(request.stripe.manifest.stripe, work.epoch);
+  if (outcome.ok()) {
+    outcome = co_await work.target->Publish(std::move(request.stripe), request.durability);
+  }
   co_return SayDone(work.target, outcome);
 }
 
@@ -211,11 +231,10 @@ Task<Network::Reply> PeerService::Do(Work work, peer::LookUpRequest request) {
 Task<Network::Reply> PeerService::Do(Work work, peer::WithdrawRequest request) {
   std::vector<Status> outcomes;
   for (const StripeName& name : request.names) {
-    if (IsLate(work)) {
-      outcomes.emplace_back(Code::kDeadline);
-    } else {
-      outcomes.push_back(co_await work.target->Withdraw(name));
-    }
+    Status outcome = map_.CheckIndexWriter(name.stripe, work.epoch);
+    if (outcome.ok() && IsLate(work)) outcome = Status(Code::kDeadline);
+    if (outcome.ok()) outcome = co_await work.target->Withdraw(name);
+    outcomes.push_back(std::move(outcome));
   }
   co_return Say<std::vector<Status>>(work.target, std::move(outcomes));
 }
@@ -226,13 +245,15 @@ Task<Network::Reply> PeerService::Do(Work work, peer::TouchRequest request) {
 }
 
 Task<Network::Reply> PeerService::Do(Work work, peer::SaveUseRequest request) {
-  if (request.use.has_value()) work.target->Touch(request.stripe, *request.use);
-  const Status outcome = co_await work.target->SaveUse(request.stripe);
+  Status outcome = map_.CheckIndexWriter(request.stripe, work.epoch);
+  if (outcome.ok() && request.use) work.target->Touch(request.stripe, *request.use);
+  if (outcome.ok()) outcome = co_await work.target->SaveUse(request.stripe);
   co_return SayDone(work.target, outcome);
 }
 
 Task<Network::Reply> PeerService::Do(Work work, peer::SaveRemovalRequest request) {
-  const Status outcome = co_await work.target->SaveRemoval(request.stripe);
+  Status outcome = map_.CheckIndexWriter(request.stripe, work.epoch);
+  if (outcome.ok()) outcome = co_await work.target->SaveRemoval(request.stripe);
   co_return SayDone(work.target, outcome);
 }
 
@@ -277,6 +298,15 @@ Task<Network::Reply> PeerService::Do(Work, peer::GetMapRequest request) {
   Network::Reply reply = Say<peer::MapSize>(nullptr, size);
   if (encoded.size() <= request.room) reply.payload = std::move(encoded);
   co_return std::move(reply);
+}
+
+Task<Network::Reply> PeerService::Do(Work work, peer::HomeRequest request) {
+  if (!answer_home_) {
+    co_return SayDone(nullptr, Status(Code::kUnavailable, "this node serves no index yet"));
+  }
+  peer::HomeAnswer home;
+  home.bytes = co_await answer_home_(work.source, std::move(request.bytes));
+  co_return Say<peer::HomeAnswer>(nullptr, std::move(home));
 }
 
 // --- Answers ------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "kvstore/io/clock.h"
@@ -35,9 +36,18 @@ class PeerService {
   // requests are in work.
   using FindTarget = std::function<TargetPort*(TargetId)>;
 
+  // Answers what is asked of this node as a home (kvstore/home).
+  using AnswerHome = std::function<Task<Bytes>(NodeId source, Bytes request)>;
+
   // `clock` and `map` must outlive it, and it the network that it serves.
   PeerService(Clock& clock, MapView& map, FindTarget find_target, PeerServiceOptions options);
   ~PeerService();
+
+  // Until then kAskHome is refused with kUnavailable.
+  void SetAnswerHome(AnswerHome answer_home) { answer_home_ = std::move(answer_home); }
+  // Where an append finds no room, the keeper makes some, and it is tried again. It must outlive
+  // this.
+  void SetKeeper(SpaceKeeper& keeper) { keeper_ = &keeper; }
 
   // The network's handler from now on.
   void Serve(Network& network);
@@ -72,6 +82,8 @@ class PeerService {
   Task<Network::Reply> Do(Work work, peer::ListSpacesRequest request);
   Task<Network::Reply> Do(Work work, peer::ProbeRequest request);
   Task<Network::Reply> Do(Work work, peer::GetMapRequest request);
+  Task<Network::Reply> Do(Work work, peer::HomeRequest request);
+  Task<Status> AppendPatiently(const Work& work, const peer::AppendRequest& request);
 
   peer::AnswerHead HeadOf(const TargetPort* target) const;
   template <typename Value>
@@ -86,6 +98,8 @@ class PeerService {
   MapView& map_;
   const FindTarget find_target_;
   const PeerServiceOptions options_;
+  AnswerHome answer_home_;
+  SpaceKeeper* keeper_ = nullptr;
   PeerServiceStats stats_;
   std::map<NodeId, uint64_t> source_bytes_;
   uint64_t bytes_ = 0;

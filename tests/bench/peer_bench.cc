@@ -33,6 +33,7 @@ class OneMap final : public kv::MapView {
  public:
   uint64_t epoch() const override { return 1; }
   kv::Bytes Encoded() const override { return {}; }
+  kv::Status CheckIndexWriter(kv::StripeId, uint64_t) const override { return {}; }
   void OnNewer(kv::NodeId, uint64_t) override {}
 };
 

@@ -8,6 +8,7 @@
 #include <bit>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "kvstore/async/handover.h"
 #include "kvstore/node/embedded/folder_media.h"
@@ -43,8 +44,8 @@ uint64_t SegmentSizeFor(uint64_t target_bytes) {
 // What lives on the store's thread.
 class EmbeddedNode::Core {
  public:
-  Core(EmbeddedOptions options, Log& log, EmbeddedService* service)
-      : options_(std::move(options)), log_(log), service_(service), thread_(1) {}
+  Core(EmbeddedOptions options, Log& log, EmbeddedService* service, EmbeddedCluster* cluster)
+      : options_(std::move(options)), log_(log), service_(service), cluster_(cluster), thread_(1) {}
 
   Status Start() {
     Handover<Status> opened;
@@ -117,12 +118,20 @@ class EmbeddedNode::Core {
     KV_RETURN_IF_ERROR(media_->Check());
     NodeOptions node_options = options_.node;
     node_options.segment_size = SegmentSizeFor(options_.target_bytes);
+    Surroundings* surroundings = nullptr;
+    if (cluster_ != nullptr) {
+      cluster_opened_ = true;
+      const EmbeddedCluster::Parts cluster_parts{
+          .poller = *poller_, .clock = *clock_, .random = random_};
+      KV_ASSIGN_OR_RETURN(surroundings, cluster_->Open(cluster_parts));
+    }
     const NodeParts parts{.loop = loop_,
                           .clock = *clock_,
                           .workers = *workers_,
                           .random = random_,
                           .log = log_,
-                          .media = *media_};
+                          .media = *media_,
+                          .surroundings = surroundings};
     KV_ASSIGN_OR_RETURN(node_, poller_->Await(Node::Open(parts, node_options)));
     client_ = std::make_unique<Client>(loop_, node_->store());
     return Status();
@@ -130,6 +139,7 @@ class EmbeddedNode::Core {
 
   void Close() {
     node_.reset();
+    if (std::exchange(cluster_opened_, false)) cluster_->Close();
     media_.reset();
     memory_.reset();
     metadata_workers_.reset();
@@ -148,6 +158,8 @@ class EmbeddedNode::Core {
   const EmbeddedOptions options_;
   Log& log_;
   EmbeddedService* const service_;
+  EmbeddedCluster* const cluster_;
+  bool cluster_opened_ = false;
   std::atomic<bool> stop_{false};
   bool stopped_ = false;
   Handover<Status> ended_;
@@ -170,8 +182,9 @@ EmbeddedNode::EmbeddedNode(std::unique_ptr<Core> core) : core_(std::move(core)) 
 EmbeddedNode::~EmbeddedNode() { (void)Stop(); }
 
 Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::Start(EmbeddedOptions options, Log& log,
-                                                          EmbeddedService* service) {
-  auto core = std::make_unique<Core>(std::move(options), log, service);
+                                                          EmbeddedService* service,
+                                                          EmbeddedCluster* cluster) {
+  auto core = std::make_unique<Core>(std::move(options), log, service, cluster);
   KV_RETURN_IF_ERROR(core->Start());
   return std::unique_ptr<EmbeddedNode>(new EmbeddedNode(std::move(core)));
 }

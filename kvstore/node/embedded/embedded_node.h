@@ -43,6 +43,21 @@ class EmbeddedService {
   virtual Task<void> Stop() = 0;
 };
 
+// The cluster that the node is part of.
+class EmbeddedCluster {
+ public:
+  struct Parts {
+    Poller& poller;
+    Clock& clock;
+    Random& random;
+  };
+  virtual ~EmbeddedCluster() = default;
+  // On the store's thread, before the targets are opened. What it returns lives until Close.
+  virtual Result<Surroundings*> Open(const Parts& parts) = 0;
+  // On the store's thread, once: the node is gone, and `parts` goes next. Also after a failed Open.
+  virtual void Close() = 0;
+};
+
 // Of a target that is made with segment_size 0.
 uint64_t SegmentSizeFor(uint64_t target_bytes);
 
@@ -51,9 +66,10 @@ class EmbeddedNode {
   // Opens or creates everything and returns when the store serves. `log` must outlive the result.
   // kConflict: the folder is in use, or of another version. kNoSpace: no room for the targets.
   // kInvalid: not writable, or options that make no sense. The message is for people.
-  // `service` must outlive the result, too; null: none.
+  // `service` and `cluster` must outlive the result, too; null: none.
   static Result<std::unique_ptr<EmbeddedNode>> Start(EmbeddedOptions options, Log& log,
-                                                     EmbeddedService* service = nullptr);
+                                                     EmbeddedService* service = nullptr,
+                                                     EmbeddedCluster* cluster = nullptr);
   // Stops it, if Stop was not called.
   ~EmbeddedNode();
 

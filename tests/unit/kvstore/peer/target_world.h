@@ -80,9 +80,14 @@ class FakeMap final : public MapView {
   Bytes Encoded() const override {
     return Bytes::CopyOf(AsBytes(std::string(size, 'm') + " " + std::to_string(now)));
   }
+  Status CheckIndexWriter(StripeId, uint64_t epoch) const override {
+    if (epoch >= home_since) return Status();
+    return Status(Code::kUnavailable, "another home");
+  }
   void OnNewer(NodeId peer, uint64_t epoch) override { newer.emplace_back(peer, epoch); }
 
   uint64_t now = 1;
+  uint64_t home_since = 1;
   size_t size = 3;
   std::vector<std::pair<NodeId, uint64_t>> newer;
 };

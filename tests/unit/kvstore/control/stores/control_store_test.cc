@@ -241,7 +241,7 @@ TEST_P(ControlStoreTest, CarriesAClusterOfOne) {
   std::vector<TargetReport> targets(3);
   for (uint64_t i = 0; i < 3; ++i) targets[i].target = {.id = {i + 1}, .capacity = kTiB};
   agent.SetTargets(targets);
-  SpaceUsage usage;
+  UsageBySpace usage;
   usage[NamespaceId{}] = 5;
   agent.SetUsage(usage);
   CoordinatorOptions leader;

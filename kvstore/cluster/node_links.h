@@ -1,0 +1,24 @@
+// The network of a node whose peers come and go: what a cluster needs beside Network.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kvstore/io/network.h"
+
+namespace cairn::kv {
+
+// Loop thread only.
+class NodeLinks {
+ public:
+  virtual ~NodeLinks() = default;
+
+  // Called once, when it is known who this node is. The network lives as long as this.
+  virtual Result<Network*> Open(NodeId self) = 0;
+  // Where `peer` is reached, best first, from the next connection on.
+  virtual Status SetPeer(NodeId peer, const std::vector<std::string>& addresses) = 0;
+  // Ends all calls, either way; later ones fail. After Open, once.
+  virtual Task<void> Stop() = 0;
+};
+
+}  // namespace cairn::kv

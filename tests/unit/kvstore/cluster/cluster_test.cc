@@ -1,0 +1,231 @@
+// Nodes that join a cluster are one store: what one puts any other gets, also with two dead.
+#include <gtest/gtest.h>
+
+#include "kvstore/control/member_admin.h"
+#include "tests/support/status_matchers.h"
+#include "tests/unit/kvstore/cluster/cluster_world.h"
+
+namespace cairn::kv {
+namespace {
+
+using testing::HasCode;
+using testing::IsOk;
+
+struct Chain {
+  std::vector<BlockId> ids;
+  std::vector<Bytes> bytes;
+};
+
+Chain MakeChain(ClusterWorld& world, size_t blocks, uint32_t size = 20'000) {
+  Chain chain;
+  for (size_t i = 0; i < blocks; ++i) {
+    const uint64_t high = world.random().Next();
+    chain.ids.push_back(BlockId{{high, world.random().Next()}});
+    chain.bytes.emplace_back(size);
+    world.random().Fill(chain.bytes.back().span());
+  }
+  return chain;
+}
+
+class ClusterTest : public ::testing::Test {
+ protected:
+  static ClusterWorld::Options Wide(uint32_t nodes, uint8_t data_shards) {
+    return {.nodes = nodes, .data_shards = data_shards};
+  }
+
+  void StartAll(ClusterWorld::Options options) {
+    world_ = std::make_unique<ClusterWorld>(options);
+    shards_ = options;
+    for (uint32_t n = 0; n < options.nodes; ++n) ASSERT_THAT(world_->Start(n), IsOk());
+    ASSERT_TRUE(world_->AwaitReady(Seconds(60)));
+  }
+
+  NamespaceOptions Space() const {
+    return {.name = "tests",
+            .fingerprint = "f",
+            .data_shards = shards_.data_shards,
+            .parity_shards = shards_.parity_shards,
+            .run_blocks = 4};
+  }
+  NamespaceId AttachAt(uint32_t n) {
+    auto space = world_->Await(world_->store(n).Attach(Space()));
+    EXPECT_THAT(space.status(), IsOk());
+    return space.ok() ? space.value() : NamespaceId();
+  }
+
+  Status PutAt(uint32_t n, const Chain& chain, Ack ack = Ack::kCached) {
+    ChainPut put{.space = AttachAt(n), .chain = chain.ids};
+    put.ack = ack;
+    for (size_t i = 0; i < chain.ids.size(); ++i) {
+      put.blocks.push_back({chain.ids[i], chain.bytes[i].span()});
+    }
+    for (const Status& outcome : world_->Await(world_->store(n).Put(std::move(put)))) {
+      if (!outcome.ok()) return outcome;
+    }
+    return Status();
+  }
+
+  // kCorrupt when the bytes are not those of the chain.
+  Status GetAt(uint32_t n, const Chain& chain) {
+    const NamespaceId space = AttachAt(n);
+    for (size_t i = 0; i < chain.ids.size(); ++i) {
+      Bytes room(AlignUp(chain.bytes[i].size(), kSectorSize));
+      const std::vector<BlockRead> reads{{chain.ids[i], room.span()}};
+      const auto results = world_->Await(
+          world_->store(n).Get(space, chain.ids, reads, world_->clock().Now() + Seconds(30)));
+      if (!results[0].status.ok()) return results[0].status;
+      const ByteSpan got = std::as_const(room).span().first(chain.bytes[i].size());
+      const ByteSpan wanted = chain.bytes[i].span();
+      if (!std::equal(got.begin(), got.end(), wanted.begin())) return Status(Code::kCorrupt);
+    }
+    return Status();
+  }
+
+  ClusterWorld::Options shards_;
+  std::unique_ptr<ClusterWorld> world_;
+};
+
+TEST_F(ClusterTest, WhatOneNodePutsEveryOtherGets) {
+  StartAll({.nodes = 4});
+  std::vector<Chain> chains;
+  for (uint32_t n = 0; n < 4; ++n) {
+    for (int i = 0; i < 4; ++i) {
+      chains.push_back(MakeChain(*world_, 6));
+      ASSERT_THAT(PutAt(n, chains.back(), i == 0 ? Ack::kDurable : Ack::kCached), IsOk());
+    }
+  }
+  for (uint32_t n = 0; n < 4; ++n) {
+    for (const Chain& chain : chains) EXPECT_THAT(GetAt(n, chain), IsOk());
+  }
+}
+
+TEST_F(ClusterTest, ANamespaceIsMadeOnceAndDeletedEverywhere) {
+  StartAll({.nodes = 4});
+  const NamespaceId space = AttachAt(0);
+  for (uint32_t n = 1; n < 4; ++n) EXPECT_EQ(AttachAt(n), space);
+  EXPECT_THAT(world_->Await(world_->machine(2).node->striped().CreateSpace(Space())).status(),
+              HasCode(Code::kConflict));
+  const Chain chain = MakeChain(*world_, 4);
+  ASSERT_THAT(PutAt(1, chain), IsOk());
+  ASSERT_THAT(world_->Await(world_->machine(3).node->striped().DeleteSpace("tests")), IsOk());
+  world_->RunFor(Seconds(5));
+  const NamespaceId again = AttachAt(0);
+  EXPECT_NE(again, space);
+  EXPECT_THAT(GetAt(1, chain), HasCode(Code::kNotFound));
+}
+
+TEST_F(ClusterTest, TwoOfTwelveNodesDieAndNothingIsLost) {
+  StartAll(Wide(12, 10));
+  std::vector<Chain> chains;
+  for (uint32_t n = 0; n < 12; ++n) {
+    chains.push_back(MakeChain(*world_, 8));
+    ASSERT_THAT(PutAt(n, chains.back()), IsOk());
+  }
+  world_->Kill(3);
+  world_->Kill(8);
+  for (const Chain& chain : chains) EXPECT_THAT(GetAt(0, chain), IsOk());
+  ASSERT_TRUE(world_->AwaitReady(Seconds(30)));
+  for (const Chain& chain : chains) EXPECT_THAT(GetAt(5, chain), IsOk());
+  const Chain later = MakeChain(*world_, 8);
+  ASSERT_THAT(PutAt(1, later), IsOk());
+  EXPECT_THAT(GetAt(2, later), IsOk());
+  ASSERT_THAT(world_->Start(3), IsOk());
+  ASSERT_THAT(world_->Start(8), IsOk());
+  ASSERT_TRUE(world_->AwaitReady(Seconds(60)));
+  for (const Chain& chain : chains) EXPECT_THAT(GetAt(3, chain), IsOk());
+  EXPECT_THAT(GetAt(8, later), IsOk());
+}
+
+TEST_F(ClusterTest, ATakenNameIsRefusedAndTheClusterStays) {
+  StartAll({.nodes = 4});
+  const Chain chain = MakeChain(*world_, 4);
+  ASSERT_THAT(PutAt(0, chain), IsOk());
+  const uint32_t twin = world_->AddMachine();
+  world_->change_options = [](ClusterOptions& options) {
+    options.agent.self.name = "node-2";
+    options.join_timeout = Seconds(12);
+  };
+  const Status refused = world_->Start(twin);
+  EXPECT_THAT(refused, HasCode(Code::kConflict));
+  EXPECT_NE(refused.message().find("cluster.node: the name 'node-2' is taken"), std::string::npos);
+  EXPECT_THAT(GetAt(2, chain), IsOk());
+}
+
+TEST_F(ClusterTest, ANodeThatExpectsAnotherClusterIsToldSo) {
+  StartAll({.nodes = 3});
+  const uint32_t other = world_->AddMachine();
+  world_->change_options = [](ClusterOptions& options) { options.shape.group_bits = 9; };
+  const Status refused = world_->Start(other);
+  EXPECT_THAT(refused, HasCode(Code::kInvalid));
+  EXPECT_NE(refused.message().find("made with 4"), std::string::npos);
+}
+
+// An outage of the control store stops changes only.
+TEST_F(ClusterTest, WithoutTheControlStoreBlocksArePutAndGot) {
+  StartAll({.nodes = 4});
+  const Chain before = MakeChain(*world_, 4);
+  ASSERT_THAT(PutAt(0, before), IsOk());
+  const NamespaceId space = AttachAt(1);
+  EXPECT_EQ(space, AttachAt(2));
+  world_->RunFor(Seconds(3));  // The others have heard of it.
+  world_->control().GoDown();
+  world_->RunFor(Seconds(20));
+  for (uint32_t n = 0; n < 4; ++n) {
+    const Chain chain = MakeChain(*world_, 4);
+    EXPECT_THAT(PutAt(n, chain), IsOk());
+    EXPECT_THAT(GetAt((n + 1) % 4, chain), IsOk());
+  }
+  EXPECT_THAT(GetAt(3, before), IsOk());
+  world_->control().ComeBack(sim::SimControl::Leases::kRunOut);
+  world_->RunFor(Seconds(20));
+  ASSERT_TRUE(world_->AwaitReady(Seconds(60)));
+  EXPECT_THAT(GetAt(2, before), IsOk());
+}
+
+// What stayed away for so long that it is lost is rebuilt elsewhere, and then nobody misses it.
+TEST_F(ClusterTest, ALostNodeIsRebuiltOnTheOthersAndForgotten) {
+  StartAll({.nodes = 6, .data_shards = 2, .parity_shards = 2, .lost_after = Seconds(20)});
+  std::vector<Chain> chains;
+  for (uint32_t n = 0; n < 12; ++n) {
+    chains.push_back(MakeChain(*world_, 4));
+    ASSERT_THAT(PutAt(n % 6, chains.back()), IsOk());
+  }
+  world_->Kill(5);
+  EXPECT_TRUE(world_->AwaitThat(
+      [&] { return world_->machine(0).member->view().targets.size() == 1 &&
+                   world_->machine(0).member->view().targets[MemberState::kUp] == 5; },
+      Seconds(300)));
+  // So two more may die.
+  world_->Kill(4);
+  world_->Kill(3);
+  for (const Chain& chain : chains) EXPECT_THAT(GetAt(0, chain), IsOk());
+}
+
+TEST_F(ClusterTest, ADrainedNodeIsEmptiedAndItsBlocksStay) {
+  StartAll({.nodes = 6});
+  std::vector<Chain> chains;
+  for (uint32_t n = 0; n < 12; ++n) {
+    chains.push_back(MakeChain(*world_, 4));
+    ASSERT_THAT(PutAt(n % 6, chains.back()), IsOk());
+  }
+  const NodeId leaving = world_->machine(2).id;
+  ASSERT_THAT(world_->Await(SetDraining(world_->control().ClientOf(99, world_->clock()),
+                                        ControlKeys("tests"), leaving, Draining::kYes,
+                                        world_->clock().Now() + Seconds(5))),
+              IsOk());
+  const auto& target = world_->machine(2).node->targets().front();
+  EXPECT_TRUE(world_->AwaitThat(
+      [&] {
+        return target->log().stats().shards == 0 &&
+               world_->machine(3).member->view().groups_filling == 0;
+      },
+      Seconds(300)));
+  EXPECT_EQ(world_->machine(2).member->view().groups_here, 0u);
+  world_->Kill(2);
+  world_->Kill(0);
+  world_->Kill(1);
+  for (const Chain& chain : chains) EXPECT_THAT(GetAt(3, chain), IsOk());
+}
+
+}  // namespace
+}  // namespace cairn::kv
