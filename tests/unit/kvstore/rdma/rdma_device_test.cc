@@ -2,6 +2,7 @@
 // It runs in the virtual machine of tests/integration/rdma.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -106,6 +107,26 @@ TEST_F(RdmaDeviceTest, ARegionIsRegisteredOnceAndOtherMemoryForEachCall) {
   caller_->RemoveRegion(into.span());
   EXPECT_EQ(caller_->stats().cached_bytes, 0u);
   ExpectGiven(into.span());
+}
+
+// It stays registered: nothing but the peer's word, or the end of the connection, keeps bytes out.
+TEST_F(RdmaDeviceTest, NothingIsWrittenIntoARegionAfterALateCall) {
+  given_ = Bytes(16 * kSize);
+  CreateCaller([](RdmaNetworkOptions&) {});
+  Bytes into(16 * kSize);
+  AddRegion(into.span());
+  ASSERT_THAT(Call({}, into.span()), IsOk());
+  for (int64_t micros = 500; micros < 100'000; micros = micros * 3 / 2) {
+    const Instant deadline = clock_->Now() + Micros(micros);
+    Network::Outgoing request((Bytes()));
+    const Answered answer =
+        poller_->Await(caller_->Call(kServer, std::move(request), into.span(), deadline));
+    std::memset(into.data(), 0x5a, into.size());
+    poller_->Await(clock_->SleepUntil(clock_->Now() + Millis(30), nullptr));
+    ASSERT_EQ(std::count(into.data(), into.data() + into.size(), 0x5a),
+              static_cast<ptrdiff_t>(into.size()));
+  }
+  EXPECT_GT(caller_->stats().calls_cancelled, 0u);
 }
 
 TEST_F(RdmaDeviceTest, RegionsBeyondTheBoundAreForgottenTheLongestUnusedFirst) {
