@@ -155,13 +155,14 @@ std::vector<std::string> ConfigWarnings(const DaemonConfig& config) {
   Lines lines;
   const NamespaceOptions usual;
   const uint32_t shards = uint32_t{usual.data_shards} + usual.parity_shards;
-  if (config.node.targets < shards) {
+  const bool alone = !config.cluster.enabled;  // Else the targets of all nodes count.
+  if (alone && config.node.targets < shards) {
     lines.push_back("store.targets: with " + std::to_string(config.node.targets) +
                     " targets a namespace cannot be " + std::to_string(usual.data_shards) + "+" +
                     std::to_string(usual.parity_shards) +
                     ", the default; create namespaces with fewer shards");
   }
-  if (config.node.targets < kIndexReplicas) {
+  if (alone && config.node.targets < kIndexReplicas) {
     lines.push_back("store.targets: an index of " + std::to_string(kIndexReplicas) +
                     " copies needs " + std::to_string(kIndexReplicas) +
                     " targets: the loss of one loses blocks");

@@ -182,6 +182,13 @@ TEST(ConfigWarnings, FewTargets) {
               testing::ElementsAre(HasSubstr("10+2"), HasSubstr("3 copies"), HasSubstr("evicts")));
 }
 
+TEST(ConfigWarnings, FewTargetsOfANodeOfManyAreFine) {
+  DaemonConfig config;
+  config.node.targets = 1;
+  config.cluster.enabled = true;
+  EXPECT_THAT(ConfigWarnings(config), testing::IsEmpty());
+}
+
 TEST(ConfigWarnings, AClusterThatIsSeldomMeant) {
   DaemonConfig config = Clustered();
   EXPECT_THAT(ConfigWarnings(config), testing::IsEmpty());
