@@ -7,16 +7,20 @@ namespace cairn::kv {
 namespace {
 
 constexpr uint32_t kMapRoomFirst = 64 * kKiB;
+constexpr Nanos kSilentFor = Seconds(1);
 constexpr int kMapAttemptsMax = 4;  // A larger one takes two, and more when it grows meanwhile.
 
 }  // namespace
 
 Task<Result<PeerCaller::Answer>> PeerCaller::Ask(Order order) {
+  if (IsSilent(order)) co_return Status(Code::kUnavailable, "the node did not answer just now");
   Result<Network::Answer> answer = co_await Send(order);
   if (answer.status().code() == Code::kUnavailable && order.repeat == Repeat::kOnce &&
       clock_.Now() < order.deadline) {
     answer = co_await Send(order);
   }
+  if (answer.ok()) silent_until_.erase(order.node);
+  if (answer.code() == Code::kDeadline) silent_until_[order.node] = clock_.Now() + kSilentFor;
   if (!answer.ok()) co_return answer.status();
   Answer taken;
   taken.body = std::move(answer.value().body);
@@ -27,6 +31,12 @@ Task<Result<PeerCaller::Answer>> PeerCaller::Ask(Order order) {
   taken.fields_at = taken.body.size() - parsed.second.size();
   if (taken.head.epoch > map_.epoch()) map_.OnNewer(order.node, taken.head.epoch);
   co_return std::move(taken);
+}
+
+bool PeerCaller::IsSilent(const Order& order) const {
+  const auto silent = silent_until_.find(order.node);
+  return order.verb != peer::Verb::kProbe && silent != silent_until_.end() &&
+         clock_.Now() < silent->second;
 }
 
 Task<Result<Network::Answer>> PeerCaller::Send(const Order& order) {

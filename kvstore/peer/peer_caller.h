@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "kvstore/io/clock.h"
@@ -41,7 +42,9 @@ class PeerCaller {
     ByteSpan fields() const { return body.span().subspan(fields_at); }
   };
 
-  // Errors as of Network. When the answer tells of a newer map the MapView hears of it.
+  // Errors as of Network. Of a node that has let a deadline pass nothing but a probe is asked for a
+  // second, or until it answers: kUnavailable at once. When an answer tells of a newer map the
+  // MapView hears of it.
   Task<Result<Answer>> Ask(Order order);
 
   // What HomeService::Answer (kvstore/home) of that node returns.
@@ -54,10 +57,12 @@ class PeerCaller {
 
  private:
   Task<Result<Network::Answer>> Send(const Order& order);
+  bool IsSilent(const Order& order) const;
 
   Clock& clock_;
   Network& network_;
   MapView& map_;
+  std::map<NodeId, Instant> silent_until_;  // Nodes that let a deadline pass.
 };
 
 }  // namespace cairn::kv
