@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,12 @@ class Runner:
         self.run("load estimates", [self.build / "tests/bench/load_estimate_bench", *self.quick])
         show(self.run("store, served", [self.build / "tests/bench/serve_bench", *self.quick]))
         show(self.run("targets of other nodes", [self.build / "tests/bench/peer_bench", *self.quick]))
+
+    def cluster(self):
+        if shutil.which("etcd"):
+            self.run("cluster", [sys.executable, HERE / "cluster_bench.py", self.build, *self.quick])
+        else:
+            self.absent.append("etcd (Debian: etcd-server): cluster.*")
 
     def index(self):
         show(self.run("index", [self.build / "tests/bench/index_bench", *self.quick]))
@@ -86,6 +93,7 @@ def main():
     runner = Runner(options.build, options.quick)
     runner.erasure()
     runner.store()
+    runner.cluster()
     runner.index()
     found = subprocess.run([TOP / "deploy" / "fetch-model"], capture_output=True, text=True, check=False)
     model = os.environ.get("CAIRN_MODEL") or found.stdout.strip()
