@@ -1,26 +1,18 @@
 // Fixed offsets, little-endian.
 #include "kvstore/os/tcp_frame.h"
 
-#include <bit>
 #include <cstring>
 
 #include "kvstore/base/checksum.h"
+#include "kvstore/os/fixed_fields.h"
 
 namespace cairn::kv {
 
-static_assert(std::endian::native == std::endian::little);
 static_assert(kMessageBodySizeMax <= UINT32_MAX && kMessagePayloadSizeMax <= UINT32_MAX);
 
 namespace {
 
 constexpr size_t kChecksumAt = kFrameHeaderSize - sizeof(uint64_t);
-
-template <typename T>
-T Load(const uint8_t* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(value));
-  return value;
-}
 
 uint64_t ChecksumOf(ByteSpan header, ByteSpan body) {
   ChecksumStream stream;
@@ -47,18 +39,18 @@ std::vector<uint8_t> EncodeFrame(FrameHeader header, ByteSpan body) {
 }
 
 Result<FrameHeader> ParseFrameHeader(std::span<const uint8_t, kFrameHeaderSize> bytes) {
-  if (Load<uint32_t>(&bytes[0]) != kFrameMagic) return Status(Code::kInvalid, "wrong magic");
+  if (LoadField<uint32_t>(&bytes[0]) != kFrameMagic) return Status(Code::kInvalid, "wrong magic");
   const uint8_t kind = bytes[4];
   if (kind < 1 || kind > 3) return Status(Code::kInvalid, "unknown kind of frame");
-  if ((Load<uint32_t>(&bytes[4]) >> 8) != 0 || Load<uint32_t>(&bytes[20]) != 0) {
+  if ((LoadField<uint32_t>(&bytes[4]) >> 8) != 0 || LoadField<uint32_t>(&bytes[20]) != 0) {
     return Status(Code::kInvalid, "reserved bytes are set");
   }
   FrameHeader header;
   header.kind = static_cast<FrameKind>(kind);
-  header.body_size = Load<uint32_t>(&bytes[8]);
-  header.payload_size = Load<uint32_t>(&bytes[12]);
-  header.room = Load<uint32_t>(&bytes[16]);
-  header.request_id = Load<uint64_t>(&bytes[24]);
+  header.body_size = LoadField<uint32_t>(&bytes[8]);
+  header.payload_size = LoadField<uint32_t>(&bytes[12]);
+  header.room = LoadField<uint32_t>(&bytes[16]);
+  header.request_id = LoadField<uint64_t>(&bytes[24]);
   if (header.body_size > kMessageBodySizeMax || header.payload_size > kMessagePayloadSizeMax ||
       header.room > kMessagePayloadSizeMax) {
     return Status(Code::kInvalid, "body or payload too large");
@@ -73,7 +65,7 @@ Result<FrameHeader> ParseFrameHeader(std::span<const uint8_t, kFrameHeaderSize> 
 }
 
 bool BodyFits(std::span<const uint8_t, kFrameHeaderSize> header, ByteSpan body) {
-  return ChecksumOf(header, body) == Load<uint64_t>(&header[kChecksumAt]);
+  return ChecksumOf(header, body) == LoadField<uint64_t>(&header[kChecksumAt]);
 }
 
 }  // namespace cairn::kv

@@ -2,34 +2,20 @@
 #include "kvstore/os/tcp_hello.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <string_view>
 #include <vector>
 
 #include "kvstore/os/entropy.h"
+#include "kvstore/os/fixed_fields.h"
 
 namespace cairn::kv {
-
-static_assert(std::endian::native == std::endian::little);
 
 namespace {
 
 constexpr uint32_t kOfferMagic = 0x314f5243;    // "CRO1"
 constexpr uint32_t kWelcomeMagic = 0x31485243;  // "CRH1"
 constexpr size_t kProofAt = kWelcomeSize - sizeof(Sha256Digest);
-
-template <typename T>
-void Put(uint8_t* to, const T& value) {
-  std::memcpy(to, &value, sizeof(value));
-}
-
-template <typename T>
-T Load(const uint8_t* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(value));
-  return value;
-}
 
 Sha256Digest Proof(std::string_view side, const std::string& secret, const OfferBytes& offer,
                    const WelcomeBytes& welcome) {
@@ -66,36 +52,36 @@ std::string_view RefusalText(HelloRefusal refusal) {
 
 OfferBytes EncodeOffer(const HelloOffer& offer) {
   OfferBytes bytes{};
-  Put(&bytes[0], kOfferMagic);
-  Put(&bytes[4], offer.versions.min);
-  Put(&bytes[6], offer.versions.max);
+  PutField(&bytes[0], kOfferMagic);
+  PutField(&bytes[4], offer.versions.min);
+  PutField(&bytes[6], offer.versions.max);
   bytes[8] = static_cast<uint8_t>(offer.role);
-  Put(&bytes[12], offer.caller.value);
-  Put(&bytes[16], offer.callee.value);
-  Put(&bytes[20], offer.cluster);
-  Put(&bytes[52], offer.nonce);
+  PutField(&bytes[12], offer.caller.value);
+  PutField(&bytes[16], offer.callee.value);
+  PutField(&bytes[20], offer.cluster);
+  PutField(&bytes[52], offer.nonce);
   return bytes;
 }
 
 WelcomeBytes EncodeWelcome(const HelloWelcome& welcome) {
   WelcomeBytes bytes{};
-  Put(&bytes[0], kWelcomeMagic);
+  PutField(&bytes[0], kWelcomeMagic);
   bytes[4] = static_cast<uint8_t>(welcome.refusal);
-  Put(&bytes[6], welcome.version);
-  Put(&bytes[8], welcome.callee.value);
-  Put(&bytes[12], welcome.nonce);
-  Put(&bytes[kProofAt], welcome.proof);
+  PutField(&bytes[6], welcome.version);
+  PutField(&bytes[8], welcome.callee.value);
+  PutField(&bytes[12], welcome.nonce);
+  PutField(&bytes[kProofAt], welcome.proof);
   return bytes;
 }
 
 Result<HelloOffer> ParseOffer(const OfferBytes& bytes) {
   HelloOffer offer;
-  offer.versions = {.min = Load<uint16_t>(&bytes[4]), .max = Load<uint16_t>(&bytes[6])};
+  offer.versions = {.min = LoadField<uint16_t>(&bytes[4]), .max = LoadField<uint16_t>(&bytes[6])};
   offer.role = static_cast<ConnectionRole>(bytes[8]);
-  offer.caller.value = Load<uint32_t>(&bytes[12]);
-  offer.callee.value = Load<uint32_t>(&bytes[16]);
-  offer.cluster = Load<ClusterDigest>(&bytes[20]);
-  offer.nonce = Load<Nonce>(&bytes[52]);
+  offer.caller.value = LoadField<uint32_t>(&bytes[12]);
+  offer.callee.value = LoadField<uint32_t>(&bytes[16]);
+  offer.cluster = LoadField<ClusterDigest>(&bytes[20]);
+  offer.nonce = LoadField<Nonce>(&bytes[52]);
   if (offer.versions.min > offer.versions.max || bytes[8] > 1 || EncodeOffer(offer) != bytes) {
     return Status(Code::kInvalid, "not the offer of a node");
   }
@@ -105,10 +91,10 @@ Result<HelloOffer> ParseOffer(const OfferBytes& bytes) {
 Result<HelloWelcome> ParseWelcome(const WelcomeBytes& bytes) {
   HelloWelcome welcome;
   welcome.refusal = static_cast<HelloRefusal>(bytes[4]);
-  welcome.version = Load<uint16_t>(&bytes[6]);
-  welcome.callee.value = Load<uint32_t>(&bytes[8]);
-  welcome.nonce = Load<Nonce>(&bytes[12]);
-  welcome.proof = Load<Sha256Digest>(&bytes[kProofAt]);
+  welcome.version = LoadField<uint16_t>(&bytes[6]);
+  welcome.callee.value = LoadField<uint32_t>(&bytes[8]);
+  welcome.nonce = LoadField<Nonce>(&bytes[12]);
+  welcome.proof = LoadField<Sha256Digest>(&bytes[kProofAt]);
   if (welcome.refusal > HelloRefusal::kNode || EncodeWelcome(welcome) != bytes) {
     return Status(Code::kInvalid, "not the welcome of a node");
   }

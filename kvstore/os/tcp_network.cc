@@ -3,43 +3,22 @@
 
 #include <utility>
 
+#include "kvstore/os/node_options.h"
 #include "kvstore/os/socket_address.h"
 
 namespace cairn::kv {
 namespace {
 
-constexpr size_t kSecretSizeMin = 16;
-constexpr uint32_t kDataConnectionsMax = 64;
-
-Status CheckOptions(const TcpNetworkOptions& options) {
-  if (!options.secret.empty() && options.secret.size() < kSecretSizeMin) {
-    return {Code::kInvalid, "a cluster secret has at least 16 bytes"};
-  }
-  if (options.data_connections < 1 || options.data_connections > kDataConnectionsMax) {
-    return {Code::kInvalid, "data_connections is 1 to 64"};
-  }
-  if (options.peer_bytes_max < kCallBytesMax || options.bytes_max < options.peer_bytes_max) {
-    return {Code::kInvalid, "peer_bytes_max is at least 148 MiB, and at most bytes_max"};
-  }
-  if (options.versions.min > options.versions.max) {
-    return {Code::kInvalid, "the range of versions is empty"};
-  }
-  return {};
-}
-
-NodeIdentity IdentityOf(const TcpNetworkOptions& options) {
-  return {.self = options.self,
-          .cluster = Sha256(AsBytes(options.cluster)),
-          .secret = options.secret,
-          .versions = options.versions,
-          .tls = options.tls};
+NodeIdentity WithTls(NodeIdentity identity, const TcpNetworkOptions& options) {
+  identity.tls = options.tls;
+  return identity;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<TcpNetwork>> TcpNetwork::Create(Poller& poller, Clock& clock, Log& log,
                                                        const TcpNetworkOptions& options) {
-  KV_RETURN_IF_ERROR(CheckOptions(options));
+  KV_RETURN_IF_ERROR(CheckNodeOptions(options));
   int listener = -1;
   if (!options.listen.empty()) {
     KV_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::Parse(options.listen));
@@ -55,7 +34,7 @@ Result<std::unique_ptr<TcpNetwork>> TcpNetwork::Create(Poller& poller, Clock& cl
 TcpNetwork::TcpNetwork(Poller& poller, Clock& clock, Log& log, const TcpNetworkOptions& options,
                        int listener)
     : options_(options),
-      identity_(IdentityOf(options)),
+      identity_(WithTls(IdentityOf(options), options)),
       clock_(clock),
       outgoing_(TcpParts{poller, clock, log, options_, identity_, stats_}),
       incoming_(TcpParts{poller, clock, log, options_, identity_, stats_}, listener),

@@ -9,6 +9,7 @@
 #include "kvstore/io/clock.h"
 #include "kvstore/io/network.h"
 #include "kvstore/os/hello_complaints.h"
+#include "kvstore/os/peer_calls.h"
 #include "kvstore/os/poller.h"
 #include "kvstore/os/request_admission.h"
 #include "kvstore/os/tcp_connection.h"
@@ -52,6 +53,9 @@ struct TcpNetworkStats {
   uint64_t requests = 0;
 };
 
+inline PeerCalls::Tally CallsTally(TcpNetworkStats& stats) {
+  return {stats.calls, stats.calls_overloaded};
+}
 inline HelloComplaints::Tally ComplaintsTally(TcpNetworkStats& stats) {
   return {stats.malformed_frames, stats.hellos_refused, stats.hellos_unproven};
 }

@@ -5,14 +5,14 @@
 #include <cstring>
 #include <utility>
 
+#include "kvstore/os/node_options.h"
+
 namespace cairn::kv {
 namespace {
 
 // How long a call waits past its deadline for the system call that uses its memory. Then the
 // connection is closed, which ends it.
 constexpr Nanos kSettleGrace = Millis(10);
-
-std::string NodeText(NodeId id) { return "node " + std::to_string(id.value); }
 
 }  // namespace
 
@@ -31,35 +31,11 @@ struct TcpOutgoing::PendingCall {
   Event landed;  // A landing that began is over.
 };
 
-class TcpOutgoing::Share {
- public:
-  Share(TcpOutgoing& owner, Peer& peer, Slot& slot, uint64_t bytes)
-      : owner_(owner), peer_(peer), slot_(slot), bytes_(bytes) {
-    ++peer_.calls;
-    peer_.bytes += bytes_;
-    slot_.bytes += bytes_;
-    owner_.bytes_ += bytes_;
-    owner_.parts_.poller.BeginSoon();
-  }
-  ~Share() {
-    --peer_.calls;
-    peer_.bytes -= bytes_;
-    slot_.bytes -= bytes_;
-    owner_.bytes_ -= bytes_;
-    owner_.parts_.poller.EndSoon();
-  }
-  Share(const Share&) = delete;
-  Share& operator=(const Share&) = delete;
-
- private:
-  TcpOutgoing& owner_;
-  Peer& peer_;
-  Slot& slot_;
-  const uint64_t bytes_;
-};
-
 TcpOutgoing::TcpOutgoing(const TcpParts& parts)
-    : parts_(parts), complaints_(parts.log, ComplaintsTally(parts.stats)),
+    : parts_(parts),
+      complaints_(parts.log, ComplaintsTally(parts.stats)),
+      calls_(parts.poller, parts.clock, CallLimitsOf(parts.options), CallsTally(parts.stats),
+             [this](NodeId peer, size_t slot, uint64_t id) { return Connect(peer, slot, id); }),
       gate_(parts.poller.loop()) {}
 
 Status TcpOutgoing::SetPeer(NodeId id, const std::string& text) {
@@ -67,10 +43,8 @@ Status TcpOutgoing::SetPeer(NodeId id, const std::string& text) {
   if (parts_.identity.secret.empty() && !address.is_loopback()) {
     return {Code::kInvalid, text + " is not of this machine: nodes need a cluster secret"};
   }
-  Peer& peer = peers_[id];
-  peer.address = address;
-  peer.slots.resize(1 + parts_.options.data_connections);
-  peer.retry_at = Instant();
+  addresses_[id] = address;
+  calls_.Meet(id);
   return {};
 }
 
@@ -84,7 +58,7 @@ void TcpOutgoing::CloseStalled(Instant since) {
 }
 
 Task<void> TcpOutgoing::Stop() {
-  stopping_ = true;
+  calls_.Stop();
   for (auto& [id, connection] : connections_) connection->tcp.stream().Close();
   co_await gate_.Close();
 }
@@ -93,26 +67,13 @@ Task<void> TcpOutgoing::Stop() {
 
 Task<Result<Network::Answer>> TcpOutgoing::Call(NodeId id, Network::Outgoing request,
                                                 MutableByteSpan into, Instant deadline) {
-  ++parts_.stats.calls;
-  KV_CO_RETURN_IF_ERROR(CheckCall(request, deadline));
-  const auto peer = peers_.find(id);
-  if (peer == peers_.end()) co_return Status(Code::kUnavailable, NodeText(id) + " has no address");
   into = into.first(std::min<size_t>(into.size(), kMessagePayloadSizeMax));
-  const uint64_t payload_size = request.payload_size();
-  const uint64_t bytes = payload_size + into.size();
-  if (peer->second.calls >= kCallsMax ||
-      peer->second.bytes + bytes > parts_.options.peer_bytes_max ||
-      bytes_ + bytes > parts_.options.bytes_max) {
-    ++parts_.stats.calls_overloaded;
-    co_return Status(Code::kOverloaded, "too much is on its way to " + NodeText(id));
-  }
-  KV_CO_ASSIGN_OR_RETURN(Slot* const slot, SlotFor(id, peer->second, bytes > 0));
-
-  const Share share(*this, peer->second, *slot, bytes);
-  PendingCall call(parts_.poller.loop(), into, slot->connection_id);
+  KV_CO_ASSIGN_OR_RETURN(const PeerCalls::Share share,
+                         calls_.Begin(id, request, into.size(), deadline));
+  PendingCall call(parts_.poller.loop(), into, share.connection_id());
   const uint64_t request_id = next_request_id_++;
   pending_.emplace(request_id, &call);
-  const FrameHeader header{.payload_size = static_cast<uint32_t>(payload_size),
+  const FrameHeader header{.payload_size = static_cast<uint32_t>(request.payload_size()),
                            .room = static_cast<uint32_t>(into.size()),
                            .request_id = request_id};
   SocketStream::Outgoing frame{.frame = EncodeFrame(header, request.body.span()),
@@ -128,16 +89,6 @@ Task<Result<Network::Answer>> TcpOutgoing::Call(NodeId id, Network::Outgoing req
   if (call.done.is_set()) co_return Status(Code::kUnavailable, NodeText(id) + " is not reachable");
   ++parts_.stats.calls_late;
   co_return Status(Code::kDeadline, "no answer in time from " + NodeText(id));
-}
-
-Status TcpOutgoing::CheckCall(const Network::Outgoing& request, Instant deadline) const {
-  if (request.body.size() > kMessageBodySizeMax ||
-      request.payload_size() > kMessagePayloadSizeMax) {
-    return {Code::kInvalid, "the request is larger than a message may be"};
-  }
-  if (deadline <= parts_.clock.Now()) return {Code::kDeadline, "too late to call"};
-  if (stopping_) return {Code::kUnavailable, "this node is stopping"};
-  return {};
 }
 
 Task<void> TcpOutgoing::SendRequest(TcpConnection& connection, SocketStream::Outgoing frame,
@@ -220,27 +171,10 @@ Task<Received> TcpOutgoing::Land(TcpConnection& connection, FrameHeader header, 
 
 // --- Connections --------------------------------------------------------------------------------
 
-Result<TcpOutgoing::Slot*> TcpOutgoing::SlotFor(NodeId id, Peer& peer, bool has_payload) {
-  size_t chosen = 0;
-  if (has_payload) {
-    const auto least = std::min_element(
-        peer.slots.begin() + 1, peer.slots.end(),
-        [](const Slot& a, const Slot& b) { return a.bytes < b.bytes; });
-    chosen = static_cast<size_t>(least - peer.slots.begin());
-  }
-  if (peer.slots[chosen].connection_id == 0) KV_RETURN_IF_ERROR(Connect(id, peer, chosen));
-  return &peer.slots[chosen];
-}
-
-Status TcpOutgoing::Connect(NodeId id, Peer& peer, size_t slot) {
-  if (parts_.clock.Now() < peer.retry_at) {
-    return {Code::kUnavailable, NodeText(id) + " could not be reached a moment ago"};
-  }
-  KV_ASSIGN_OR_RETURN(const int socket, peer.address.NewSocket());
-  const uint64_t connection_id = next_connection_id_++;
-  peer.slots[slot].connection_id = connection_id;
+Status TcpOutgoing::Connect(NodeId peer, size_t slot, uint64_t connection_id) {
+  KV_ASSIGN_OR_RETURN(const int socket, addresses_.at(peer).NewSocket());
   connections_[connection_id] = std::make_unique<Connection>(parts_, socket, connection_id, slot);
-  gate_.Hold(RunConnection(connection_id, id));
+  gate_.Hold(RunConnection(connection_id, peer));
   return {};
 }
 
@@ -253,7 +187,7 @@ Task<void> TcpOutgoing::RunConnection(uint64_t id, NodeId peer) {
   if (greeted) {
     ++parts_.stats.connections_made;
   } else {
-    peers_.at(peer).retry_at = parts_.clock.Now() + parts_.options.reconnect_after;
+    calls_.PutOff(peer);
     connection.tcp.stream().Close();
   }
   Task<void> sending = connection.tcp.stream().SendFrames();
@@ -268,7 +202,7 @@ Task<void> TcpOutgoing::RunConnection(uint64_t id, NodeId peer) {
 
 Task<HelloOutcome> TcpOutgoing::Greet(Connection& connection, NodeId peer) {
   Task<void> guard = CloseUnlessGreeted(connection);
-  SocketAddress address = peers_.at(peer).address;
+  SocketAddress address = addresses_.at(peer);
   const int64_t connected = co_await parts_.poller.Connect(
       connection.tcp.stream().socket(), address.address(), address.size());
   HelloOutcome outcome;
@@ -294,7 +228,7 @@ Task<void> TcpOutgoing::CloseUnlessGreeted(Connection& connection) {
 
 void TcpOutgoing::EndConnection(uint64_t id, NodeId peer) {
   const auto found = connections_.find(id);
-  peers_.at(peer).slots[found->second->slot].connection_id = 0;
+  calls_.Ended(peer, found->second->slot);
   connections_.erase(found);
   --parts_.stats.connections;
   for (auto& [request_id, call] : pending_) {

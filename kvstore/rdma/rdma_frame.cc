@@ -1,31 +1,17 @@
 // Fixed offsets, little-endian.
 #include "kvstore/rdma/rdma_frame.h"
 
-#include <bit>
 #include <cstring>
 
 #include "kvstore/base/checksum.h"
+#include "kvstore/os/fixed_fields.h"
 
 namespace cairn::kv {
-
-static_assert(std::endian::native == std::endian::little);
 
 namespace {
 
 constexpr uint32_t kMagic = 0x31445243;  // "CRD1"
 constexpr size_t kChecksumAt = kRdmaFrameHeaderSize - sizeof(uint64_t);
-
-template <typename T>
-void Put(uint8_t* to, const T& value) {
-  std::memcpy(to, &value, sizeof(value));
-}
-
-template <typename T>
-T Load(const uint8_t* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(value));
-  return value;
-}
 
 uint64_t ChecksumOf(ByteSpan frame) {
   ChecksumStream stream;
@@ -54,8 +40,8 @@ Status TakePieces(ByteSpan bytes, uint32_t count, RdmaFrame& frame) {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const uint8_t* const at = &bytes[kRdmaFrameHeaderSize + i * kRemotePieceSize];
-    const RemotePiece piece{.address = Load<uint64_t>(at), .size = Load<uint32_t>(at + 8),
-                            .key = Load<uint32_t>(at + 12)};
+    const RemotePiece piece{.address = LoadField<uint64_t>(at), .size = LoadField<uint32_t>(at + 8),
+                            .key = LoadField<uint32_t>(at + 12)};
     if (piece.size == 0) return {Code::kInvalid, "an empty piece of payload"};
     sum += piece.size;
     frame.payload.push_back(piece);
@@ -71,45 +57,45 @@ Status TakePieces(ByteSpan bytes, uint32_t count, RdmaFrame& frame) {
 std::vector<uint8_t> EncodeRdmaFrame(const RdmaFrame& frame) {
   const size_t body_at = kRdmaFrameHeaderSize + frame.payload.size() * kRemotePieceSize;
   std::vector<uint8_t> bytes(body_at + frame.body.size());
-  Put(&bytes[0], kMagic);
+  PutField(&bytes[0], kMagic);
   bytes[4] = static_cast<uint8_t>(frame.kind);
-  Put(&bytes[8], static_cast<uint32_t>(frame.body.size()));
-  Put(&bytes[12], static_cast<uint32_t>(frame.payload.size()));
-  Put(&bytes[16], frame.request_id);
-  Put(&bytes[24], frame.payload_size);
-  Put(&bytes[28], frame.room.size);
-  Put(&bytes[32], frame.room.address);
-  Put(&bytes[40], frame.room.key);
+  PutField(&bytes[8], static_cast<uint32_t>(frame.body.size()));
+  PutField(&bytes[12], static_cast<uint32_t>(frame.payload.size()));
+  PutField(&bytes[16], frame.request_id);
+  PutField(&bytes[24], frame.payload_size);
+  PutField(&bytes[28], frame.room.size);
+  PutField(&bytes[32], frame.room.address);
+  PutField(&bytes[40], frame.room.key);
   for (size_t i = 0; i < frame.payload.size(); ++i) {
     uint8_t* const at = &bytes[kRdmaFrameHeaderSize + i * kRemotePieceSize];
-    Put(at, frame.payload[i].address);
-    Put(at + 8, frame.payload[i].size);
-    Put(at + 12, frame.payload[i].key);
+    PutField(at, frame.payload[i].address);
+    PutField(at + 8, frame.payload[i].size);
+    PutField(at + 12, frame.payload[i].key);
   }
   if (!frame.body.empty()) std::memcpy(&bytes[body_at], frame.body.data(), frame.body.size());
-  Put(&bytes[kChecksumAt], ChecksumOf(bytes));
+  PutField(&bytes[kChecksumAt], ChecksumOf(bytes));
   return bytes;
 }
 
 Result<RdmaFrame> ParseRdmaFrame(ByteSpan bytes) {
   if (bytes.size() < kRdmaFrameHeaderSize) return Status(Code::kInvalid, "shorter than a header");
-  if (Load<uint32_t>(&bytes[0]) != kMagic) return Status(Code::kInvalid, "wrong magic");
+  if (LoadField<uint32_t>(&bytes[0]) != kMagic) return Status(Code::kInvalid, "wrong magic");
   if (bytes[4] < 1 || bytes[4] > 4) return Status(Code::kInvalid, "unknown kind of frame");
-  if ((Load<uint32_t>(&bytes[4]) >> 8) != 0 || Load<uint32_t>(&bytes[44]) != 0) {
+  if ((LoadField<uint32_t>(&bytes[4]) >> 8) != 0 || LoadField<uint32_t>(&bytes[44]) != 0) {
     return Status(Code::kInvalid, "reserved bytes are set");
   }
   RdmaFrame frame;
   frame.kind = static_cast<RdmaFrameKind>(bytes[4]);
-  const auto body_size = Load<uint32_t>(&bytes[8]);
-  const auto pieces = Load<uint32_t>(&bytes[12]);
-  frame.request_id = Load<uint64_t>(&bytes[16]);
-  frame.payload_size = Load<uint32_t>(&bytes[24]);
-  frame.room = {.address = Load<uint64_t>(&bytes[32]), .size = Load<uint32_t>(&bytes[28]),
-                .key = Load<uint32_t>(&bytes[40])};
+  const auto body_size = LoadField<uint32_t>(&bytes[8]);
+  const auto pieces = LoadField<uint32_t>(&bytes[12]);
+  frame.request_id = LoadField<uint64_t>(&bytes[16]);
+  frame.payload_size = LoadField<uint32_t>(&bytes[24]);
+  frame.room = {.address = LoadField<uint64_t>(&bytes[32]), .size = LoadField<uint32_t>(&bytes[28]),
+                .key = LoadField<uint32_t>(&bytes[40])};
   KV_RETURN_IF_ERROR(CheckLimits(frame, body_size, pieces));
   const size_t body_at = kRdmaFrameHeaderSize + size_t{pieces} * kRemotePieceSize;
   if (bytes.size() != body_at + body_size) return Status(Code::kInvalid, "of another size");
-  if (ChecksumOf(bytes) != Load<uint64_t>(&bytes[kChecksumAt])) {
+  if (ChecksumOf(bytes) != LoadField<uint64_t>(&bytes[kChecksumAt])) {
     return Status(Code::kInvalid, "damaged on its way");
   }
   KV_RETURN_IF_ERROR(TakePieces(bytes, pieces, frame));

@@ -3,27 +3,19 @@
 
 #include <utility>
 
+#include "kvstore/os/node_options.h"
+
 namespace cairn::kv {
 namespace {
 
-constexpr size_t kSecretSizeMin = 16;
-constexpr uint32_t kDataConnectionsMax = 64;
 constexpr uint8_t kRetriesMax = 6;
 constexpr uint8_t kAckTimeoutMax = 31;
 
 Status CheckOptions(const RdmaNetworkOptions& options) {
-  if (options.secret.size() < kSecretSizeMin) {
+  if (options.secret.empty()) {
     return {Code::kInvalid, "RDMA between nodes needs a cluster secret of at least 16 bytes"};
   }
-  if (options.data_connections < 1 || options.data_connections > kDataConnectionsMax) {
-    return {Code::kInvalid, "data_connections is 1 to 64"};
-  }
-  if (options.peer_bytes_max < kCallBytesMax || options.bytes_max < options.peer_bytes_max) {
-    return {Code::kInvalid, "peer_bytes_max is at least 148 MiB, and at most bytes_max"};
-  }
-  if (options.versions.min > options.versions.max) {
-    return {Code::kInvalid, "the range of versions is empty"};
-  }
+  KV_RETURN_IF_ERROR(CheckNodeOptions(options));
   if (options.retry_count > kRetriesMax || options.not_ready_retry_count > kRetriesMax) {
     return {Code::kInvalid, "retries of a packet are at most 6: 7 means for ever"};
   }
@@ -43,13 +35,6 @@ Result<std::vector<SocketAddress>> ParseAll(const std::vector<std::string>& text
     addresses.push_back(std::move(address));
   }
   return addresses;
-}
-
-NodeIdentity IdentityOf(const RdmaNetworkOptions& options) {
-  return {.self = options.self,
-          .cluster = Sha256(AsBytes(options.cluster)),
-          .secret = options.secret,
-          .versions = options.versions};
 }
 
 bool HasDevice() {

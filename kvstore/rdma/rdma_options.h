@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kvstore/os/hello_complaints.h"
+#include "kvstore/os/peer_calls.h"
 #include "kvstore/os/tcp_hello.h"
 
 namespace cairn::kv {
@@ -60,6 +61,9 @@ struct RdmaNetworkStats {
   uint64_t cached_bytes = 0;       // Of regions registered now.
 };
 
+inline PeerCalls::Tally CallsTally(RdmaNetworkStats& stats) {
+  return {stats.calls, stats.calls_overloaded};
+}
 inline HelloComplaints::Tally ComplaintsTally(RdmaNetworkStats& stats) {
   return {stats.malformed_frames, stats.hellos_refused, stats.hellos_unproven};
 }

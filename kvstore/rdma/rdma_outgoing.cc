@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "kvstore/os/request_admission.h"
+#include "kvstore/os/node_options.h"
 
 namespace cairn::kv {
 namespace {
@@ -13,8 +13,6 @@ namespace {
 // How long a late call waits for the peer to give its memory back. Then the connection is closed,
 // which takes it back.
 constexpr Nanos kSettleGrace = Millis(10);
-
-std::string NodeText(NodeId id) { return "node " + std::to_string(id.value); }
 
 // One piece that has the bytes of all, for a payload of very many.
 void Gather(std::vector<ByteSpan>& pieces, Bytes& gathered, RdmaNetworkStats& stats) {
@@ -52,42 +50,17 @@ struct RdmaOutgoing::PendingCall {
   Event done;  // There is an answer, or there will be none: the peer uses its memory no more.
 };
 
-class RdmaOutgoing::Share {
- public:
-  Share(RdmaOutgoing& owner, Peer& peer, Slot& slot, uint64_t bytes)
-      : owner_(owner), peer_(peer), slot_(slot), bytes_(bytes) {
-    ++peer_.calls;
-    peer_.bytes += bytes_;
-    slot_.bytes += bytes_;
-    owner_.bytes_ += bytes_;
-    owner_.parts_.poller.BeginSoon();
-  }
-  ~Share() {
-    --peer_.calls;
-    peer_.bytes -= bytes_;
-    slot_.bytes -= bytes_;
-    owner_.bytes_ -= bytes_;
-    owner_.parts_.poller.EndSoon();
-  }
-  Share(const Share&) = delete;
-  Share& operator=(const Share&) = delete;
-
- private:
-  RdmaOutgoing& owner_;
-  Peer& peer_;
-  Slot& slot_;
-  const uint64_t bytes_;
-};
-
 RdmaOutgoing::RdmaOutgoing(const RdmaParts& parts, std::vector<SocketAddress> sources)
-    : parts_(parts), sources_(std::move(sources)),
-      complaints_(parts.log, ComplaintsTally(parts.stats)), gate_(parts.poller.loop()) {}
+    : parts_(parts),
+      sources_(std::move(sources)),
+      complaints_(parts.log, ComplaintsTally(parts.stats)),
+      calls_(parts.poller, parts.clock, CallLimitsOf(parts.options), CallsTally(parts.stats),
+             [this](NodeId peer, size_t slot, uint64_t id) { return Connect(peer, slot, id); }),
+      gate_(parts.poller.loop()) {}
 
 void RdmaOutgoing::SetPeer(NodeId id, std::vector<SocketAddress> addresses) {
-  Peer& peer = peers_[id];
-  peer.addresses = std::move(addresses);
-  peer.slots.resize(1 + parts_.options.data_connections);
-  peer.retry_at = Instant();
+  addresses_[id] = std::move(addresses);
+  calls_.Meet(id);
 }
 
 void RdmaOutgoing::Probe() {
@@ -97,7 +70,7 @@ void RdmaOutgoing::Probe() {
 }
 
 Task<void> RdmaOutgoing::Stop() {
-  stopping_ = true;
+  calls_.Stop();
   for (auto& [id, connection] : connections_) connection->rdma.Close();
   co_await gate_.Close();
 }
@@ -106,35 +79,13 @@ Task<void> RdmaOutgoing::Stop() {
 
 Task<Result<Network::Answer>> RdmaOutgoing::Call(NodeId id, Network::Outgoing request,
                                                  MutableByteSpan into, Instant deadline) {
-  ++parts_.stats.calls;
-  KV_CO_RETURN_IF_ERROR(CheckCall(request, deadline));
-  const auto peer = peers_.find(id);
-  if (peer == peers_.end()) co_return Status(Code::kUnavailable, NodeText(id) + " has no address");
   into = into.first(std::min<size_t>(into.size(), kMessagePayloadSizeMax));
-  const uint64_t bytes = request.payload_size() + into.size();
-  if (peer->second.calls >= kCallsMax ||
-      peer->second.bytes + bytes > parts_.options.peer_bytes_max ||
-      bytes_ + bytes > parts_.options.bytes_max) {
-    ++parts_.stats.calls_overloaded;
-    co_return Status(Code::kOverloaded, "too much is on its way to " + NodeText(id));
-  }
-  KV_CO_ASSIGN_OR_RETURN(Slot* const slot, SlotFor(id, peer->second, bytes > 0));
-  const Share share(*this, peer->second, *slot, bytes);
-  const uint64_t connection_id = slot->connection_id;
+  KV_CO_ASSIGN_OR_RETURN(const PeerCalls::Share share,
+                         calls_.Begin(id, request, into.size(), deadline));
   Result<Network::Answer> answer =
-      co_await Ask(connection_id, id, std::move(request), into, deadline);
+      co_await Ask(share.connection_id(), id, std::move(request), into, deadline);
   if (answer.code() == Code::kDeadline) ++parts_.stats.calls_late;
   co_return answer;
-}
-
-Status RdmaOutgoing::CheckCall(const Network::Outgoing& request, Instant deadline) const {
-  if (request.body.size() > kMessageBodySizeMax ||
-      request.payload_size() > kMessagePayloadSizeMax) {
-    return {Code::kInvalid, "the request is larger than a message may be"};
-  }
-  if (deadline <= parts_.clock.Now()) return {Code::kDeadline, "too late to call"};
-  if (stopping_) return {Code::kUnavailable, "this node is stopping"};
-  return {};
 }
 
 Task<Status> RdmaOutgoing::AwaitGreeted(uint64_t connection_id, NodeId peer, Instant deadline) {
@@ -259,26 +210,9 @@ Received RdmaOutgoing::TakeAnswer(RdmaConnection& connection, RdmaFrame frame) {
 
 // --- Connections --------------------------------------------------------------------------------
 
-Result<RdmaOutgoing::Slot*> RdmaOutgoing::SlotFor(NodeId id, Peer& peer, bool has_payload) {
-  size_t chosen = 0;
-  if (has_payload) {
-    const auto least = std::min_element(
-        peer.slots.begin() + 1, peer.slots.end(),
-        [](const Slot& a, const Slot& b) { return a.bytes < b.bytes; });
-    chosen = static_cast<size_t>(least - peer.slots.begin());
-  }
-  if (peer.slots[chosen].connection_id == 0) KV_RETURN_IF_ERROR(Connect(id, peer, chosen));
-  return &peer.slots[chosen];
-}
-
-Status RdmaOutgoing::Connect(NodeId id, Peer& peer, size_t slot) {
-  if (parts_.clock.Now() < peer.retry_at) {
-    return {Code::kUnavailable, NodeText(id) + " could not be reached a moment ago"};
-  }
-  const uint64_t connection_id = next_connection_id_++;
-  peer.slots[slot].connection_id = connection_id;
+Status RdmaOutgoing::Connect(NodeId peer, size_t slot, uint64_t connection_id) {
   connections_[connection_id] = std::make_unique<Connection>(parts_, connection_id, slot);
-  gate_.Hold(RunConnection(connection_id, id));
+  gate_.Hold(RunConnection(connection_id, peer));
   return {};
 }
 
@@ -294,7 +228,7 @@ Task<void> RdmaOutgoing::RunConnection(uint64_t id, NodeId peer) {
       parts_.log.Warning(NodeText(peer) + " sent a malformed frame: its connection is closed");
     }
   } else {
-    peers_.at(peer).retry_at = parts_.clock.Now() + parts_.options.reconnect_after;
+    calls_.PutOff(peer);
   }
   const std::string fault = connection.rdma.fault();
   if (!fault.empty()) parts_.log.Info("a connection to " + NodeText(peer) + " broke: " + fault);
@@ -306,7 +240,7 @@ Task<void> RdmaOutgoing::RunConnection(uint64_t id, NodeId peer) {
 
 Task<HelloOutcome> RdmaOutgoing::Greet(Connection& connection, NodeId peer) {
   Task<void> guard = CloseUnlessGreeted(connection);
-  const std::vector<SocketAddress>& addresses = peers_.at(peer).addresses;
+  const std::vector<SocketAddress>& addresses = addresses_.at(peer);
   SocketAddress address = addresses[connection.slot % addresses.size()];
   const SocketAddress* const source =
       sources_.empty() ? nullptr : &sources_[connection.slot % sources_.size()];
@@ -335,7 +269,7 @@ Task<void> RdmaOutgoing::CloseUnlessGreeted(Connection& connection) {
 
 void RdmaOutgoing::EndConnection(uint64_t id, NodeId peer) {
   const auto found = connections_.find(id);
-  peers_.at(peer).slots[found->second->slot].connection_id = 0;
+  calls_.Ended(peer, found->second->slot);
   connections_.erase(found);
   --parts_.stats.connections;
   for (auto& [request_id, call] : pending_) {

@@ -10,6 +10,7 @@
 
 #include "kvstore/async/event.h"
 #include "kvstore/async/gate.h"
+#include "kvstore/os/peer_calls.h"
 #include "kvstore/rdma/rdma_connection.h"
 
 namespace cairn::kv {
@@ -27,18 +28,6 @@ class RdmaOutgoing {
   Task<void> Stop();
 
  private:
-  // One of the connections to a peer; the first is for control, the others for data.
-  struct Slot {
-    uint64_t connection_id = 0;  // 0 while there is none.
-    uint64_t bytes = 0;          // Of the calls that use it.
-  };
-  struct Peer {
-    std::vector<SocketAddress> addresses;
-    std::vector<Slot> slots;
-    uint64_t bytes = 0;
-    uint32_t calls = 0;
-    Instant retry_at;  // Before then no connection is tried.
-  };
   struct Connection {
     Connection(const RdmaParts& parts, uint64_t id, size_t place)
         : rdma(parts, id), slot(place), greeted(parts.poller.loop()) {}
@@ -48,13 +37,8 @@ class RdmaOutgoing {
     Event greeted;  // Connecting and the hello are over, one way or the other.
   };
   struct PendingCall;
-  // Counts a call for as long as it is on its way.
-  class Share;
 
-  Status CheckCall(const Network::Outgoing& request, Instant deadline) const;
-  // The slot to use, with a connection, begun if there is none.
-  Result<Slot*> SlotFor(NodeId id, Peer& peer, bool has_payload);
-  Status Connect(NodeId id, Peer& peer, size_t slot);
+  Status Connect(NodeId peer, size_t slot, uint64_t connection_id);
   Task<void> RunConnection(uint64_t id, NodeId peer);
   Task<HelloOutcome> Greet(Connection& connection, NodeId peer);
   Task<void> CloseUnlessGreeted(Connection& connection);
@@ -76,13 +60,11 @@ class RdmaOutgoing {
   const RdmaParts parts_;
   const std::vector<SocketAddress> sources_;
   HelloComplaints complaints_;
-  std::map<NodeId, Peer> peers_;  // None is ever removed.
+  std::map<NodeId, std::vector<SocketAddress>> addresses_;
+  PeerCalls calls_;
   std::map<uint64_t, std::unique_ptr<Connection>> connections_;
   std::map<uint64_t, PendingCall*> pending_;
-  uint64_t bytes_ = 0;  // Of all calls on their way.
-  uint64_t next_connection_id_ = 1;
   uint64_t next_request_id_ = 1;
-  bool stopping_ = false;
   Gate gate_;
 };
 

@@ -124,6 +124,14 @@ def braces_in_await(path, text):
                 break
 
 
+def awaits_that_go_wrong(path, text):
+    """g++ 12.2 loses what `co_await *pointer` awaits, and awaits in both branches of a choice."""
+    code = tree.strip_comments_and_strings(text)
+    for match in re.finditer(r"\bco_await\s*\*|[?]\s*co_await\b", code):
+        yield f"{path}:{line_of(code, match.start())}: {match.group(0)}: name the value first, or use if"
+    yield from braces_in_await(path, text)
+
+
 # --- Shape ------------------------------------------------------------------
 
 def purpose_line(path, text):

@@ -57,6 +57,12 @@ class Bans(unittest.TestCase):
         self.assertTrue(list(rules.braces_in_await("a.cc", bad)))
         self.assertFalse(list(rules.braces_in_await("a.cc", good)))
 
+    def test_awaits_that_go_wrong(self):
+        for bad in ("co_await *event;", "x = y ? co_await A() : b;", "co_await Put(Options{1});"):
+            self.assertTrue(list(rules.awaits_that_go_wrong("a.cc", bad)), bad)
+        good = "Event& event = *held;\nco_await event;\nx = co_await A() * 2;"
+        self.assertFalse(list(rules.awaits_that_go_wrong("a.cc", good)))
+
 
 class Shape(unittest.TestCase):
     def test_purpose_line(self):

@@ -44,7 +44,7 @@ def readmes():
 CHECKS = {
     "layers": layers,
     "bans": lambda: each_file(rules.bans),
-    "awaits": lambda: each_file(rules.braces_in_await),
+    "awaits": lambda: each_file(rules.awaits_that_go_wrong),
     "purpose": lambda: each_file(rules.purpose_line),
     "sizes": sizes,
     "readmes": readmes,

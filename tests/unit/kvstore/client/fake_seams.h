@@ -14,6 +14,13 @@
 
 namespace cairn::kv {
 
+// At once when there is nothing to wait for.
+inline Task<void> WhileHeld(Event* release) {
+  if (release == nullptr) co_return;
+  Event& released = *release;
+  co_await released;
+}
+
 class FakeClock final : public Clock {
  public:
   Instant Now() const override { return {unix_.value * 1'000'000}; }

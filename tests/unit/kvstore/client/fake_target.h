@@ -24,7 +24,7 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
   uint32_t operations_in_flight() const override { return 0; }
 
   Task<Status> Append(const Manifest& manifest, ShardIndex index, ShardPayload payload) override {
-    if (hold != nullptr) co_await *hold;
+    co_await WhileHeld(hold);
     KV_CHECK(payload.bytes.size() == manifest.shard_size);
     KV_CHECK(reinterpret_cast<uintptr_t>(payload.bytes.data()) % kSectorSize == 0);
     if (down) co_return Status(Code::kUnavailable, "down");
@@ -37,7 +37,7 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
 
   Task<Status> Read(SegmentLog::Range range) override {
     ++reads;
-    if (hold_reads != nullptr) co_await *hold_reads;
+    co_await WhileHeld(hold_reads);
     if (down) co_return Status(Code::kUnavailable, "down");
     const auto found = shards.find(range.stripe);
     if (found == shards.end() || found->second.index != range.index) {
