@@ -128,7 +128,7 @@ Task<void> StripedStore::MakeDurable(PutState& state) {
     return state.ours[i] == nullptr && state.outcomes[i].ok();
   };
   if (state.put.ack != Ack::kDurable) co_return;
-  std::set<TargetPort*> concerned;
+  PortsById concerned;
   for (size_t i = 0; i < state.outcomes.size(); ++i) {
     if (!is_found(i)) continue;
     const RunKey key = RunOf(state.space, state.put.chain, state.ChainAt(i));
@@ -139,7 +139,7 @@ Task<void> StripedStore::MakeDurable(PutState& state) {
     if (answer.place != nullptr) AddConcerned(answer.place->stripe->manifest, concerned);
   }
   std::vector<Task<Status>> syncs;
-  for (TargetPort* port : concerned) syncs.push_back(port->Sync());
+  for (const auto& [id, port] : concerned) syncs.push_back(port->Sync());
   size_t failed = 0;
   Status failure;
   for (Task<Status>& sync : syncs) {

@@ -138,7 +138,7 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
   if (known == nullptr) co_return spaces().WhyNot(space);
   const SpaceRecord record = *known;
   Status outcome;
-  std::set<TargetPort*> changed;
+  PortsById changed;
   for (size_t at = first; at < chain.size();
        at = (at / record.run_blocks + 1) * record.run_blocks) {
     const RunKey key = RunOf(record, chain, at);
@@ -169,7 +169,7 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
   }
   // What was deleted does not come back after a power cut.
   std::vector<Task<Status>> syncs;
-  for (TargetPort* port : changed) syncs.push_back(port->Sync());
+  for (const auto& [id, port] : changed) syncs.push_back(port->Sync());
   for (Task<Status>& sync : syncs) {
     Status synced = co_await sync;
     if (!synced.ok()) outcome = std::move(synced);
@@ -177,9 +177,9 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
   co_return outcome;
 }
 
-void StripedStore::AddConcerned(const Manifest& manifest, std::set<TargetPort*>& ports) const {
-  for (TargetPort* port : parts_.placement.HoldersOf(&manifest)) ports.insert(port);
-  for (TargetPort* port : parts_.placement.FilersOf(manifest.stripe)) ports.insert(port);
+void StripedStore::AddConcerned(const Manifest& manifest, PortsById& ports) const {
+  for (TargetPort* port : parts_.placement.HoldersOf(&manifest)) ports[port->id()] = port;
+  for (TargetPort* port : parts_.placement.FilersOf(manifest.stripe)) ports[port->id()] = port;
 }
 
 Task<Status> StripedStore::DeleteStripe(StripeName name) {

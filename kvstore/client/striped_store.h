@@ -3,7 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -104,8 +103,10 @@ class StripedStore final : public BlockStore, public SessionHost {
   SpaceSweeper& sweeper() { return parts_.home.sweeper(); }
   const RunJudge& judge() const { return parts_.index.judge(); }
   Task<Status> DeleteStripe(StripeName name);
+  // In an order that is the same in every run.
+  using PortsById = std::map<TargetId, TargetPort*>;
   // The targets that have, or are to have, something of the stripe.
-  void AddConcerned(const Manifest& manifest, std::set<TargetPort*>& ports) const;
+  void AddConcerned(const Manifest& manifest, PortsById& ports) const;
   const SpaceRecord* FindSpace(NamespaceId space) const;
   uint32_t NowSeconds() const;
   RunKey RunOf(const SpaceRecord& space, const std::vector<BlockId>& chain, size_t at) const;

@@ -8,6 +8,7 @@ namespace {
 
 constexpr uint32_t kMapRoomFirst = 64 * kKiB;
 constexpr Nanos kSilentFor = Seconds(1);
+constexpr Nanos kAliveWithin = Millis(200);
 constexpr int kMapAttemptsMax = 4;  // A larger one takes two, and more when it grows meanwhile.
 
 }  // namespace
@@ -20,7 +21,10 @@ Task<Result<PeerCaller::Answer>> PeerCaller::Ask(Order order) {
     answer = co_await Send(order);
   }
   if (answer.ok()) silent_until_.erase(order.node);
-  if (answer.code() == Code::kDeadline) silent_until_[order.node] = clock_.Now() + kSilentFor;
+  if (answer.code() == Code::kDeadline) {
+    const bool alive = co_await IsAlive(order.node);
+    if (!alive) silent_until_[order.node] = clock_.Now() + kSilentFor;
+  }
   if (!answer.ok()) co_return answer.status();
   Answer taken;
   taken.body = std::move(answer.value().body);
@@ -31,6 +35,16 @@ Task<Result<PeerCaller::Answer>> PeerCaller::Ask(Order order) {
   taken.fields_at = taken.body.size() - parsed.second.size();
   if (taken.head.epoch > map_.epoch()) map_.OnNewer(order.node, taken.head.epoch);
   co_return std::move(taken);
+}
+
+// It may have waited for others until the deadline: this it can answer by itself.
+Task<bool> PeerCaller::IsAlive(NodeId node) {
+  const peer::GetMapRequest question{.room = 0};
+  Order order{.node = node, .target = {}, .verb = peer::Verb::kGetMap};
+  order.message = peer::Encode(question).value();
+  order.deadline = clock_.Now() + kAliveWithin;
+  const Result<Network::Answer> answer = co_await Send(order);
+  co_return answer.ok();
 }
 
 bool PeerCaller::IsSilent(const Order& order) const {

@@ -42,9 +42,9 @@ class PeerCaller {
     ByteSpan fields() const { return body.span().subspan(fields_at); }
   };
 
-  // Errors as of Network. Of a node that has let a deadline pass nothing but a probe is asked for a
-  // second, or until it answers: kUnavailable at once. When an answer tells of a newer map the
-  // MapView hears of it.
+  // Errors as of Network. A node that lets a deadline pass, and does not answer a small question
+  // within 200 ms more, is asked nothing but probes for a second, or until it answers: kUnavailable
+  // at once. When an answer tells of a newer map the MapView hears of it.
   Task<Result<Answer>> Ask(Order order);
 
   // What HomeService::Answer (kvstore/home) of that node returns.
@@ -57,12 +57,13 @@ class PeerCaller {
 
  private:
   Task<Result<Network::Answer>> Send(const Order& order);
+  Task<bool> IsAlive(NodeId node);
   bool IsSilent(const Order& order) const;
 
   Clock& clock_;
   Network& network_;
   MapView& map_;
-  std::map<NodeId, Instant> silent_until_;  // Nodes that let a deadline pass.
+  std::map<NodeId, Instant> silent_until_;  // Nodes that do not answer.
 };
 
 }  // namespace cairn::kv
