@@ -216,6 +216,9 @@ Task<Result<KnownRunPtr>> HomeIndex::LoadAnew(RunKey key, std::span<const BlockI
     if (!run.ok()) co_return run.status();
     // What was published or removed while we read may be wrong in what we read.
     if (changed && attempt + 1 < kReadAttempts) continue;
+    // A replica that is not known to have all proves nothing by what it lacks.
+    KnownRun& found = run.value();
+    if (!tenure_.Of(GroupHashOf(key.space, key.run)).whole) found.complete = found.answered_by_all;
     const KnownRunPtr kept = cache_.Insert(key, std::move(run).value());
     if (changed) kept->complete = false;
     co_return kept;

@@ -98,7 +98,10 @@ Task<Result<KnownRunPtr>> RemoteIndex::LoadAnew(RunKey key, std::span<const Bloc
   if (answer.code() != Code::kUnavailable) co_return answer.status();
   auto read = co_await reader_.Read(key, wanted, AllOrNot(all));
   if (!read.ok()) co_return answer.status();
-  co_return std::make_shared<KnownRun>(std::move(read).value());
+  const auto run = std::make_shared<KnownRun>(std::move(read).value());
+  // Which replicas have all, only the home knows: what these lack may yet be there.
+  run->complete = run->answered_by_all;
+  co_return run;
 }
 
 KnownRun RemoteIndex::Learn(const RunKey& key, std::span<const BlockId> wanted,

@@ -22,7 +22,8 @@ Task<Result<PeerCaller::Answer>> PeerCaller::Ask(Order order) {
   }
   if (answer.ok()) silent_until_.erase(order.node);
   if (answer.code() == Code::kDeadline) {
-    const bool alive = co_await IsAlive(order.node);
+    bool alive = false;
+    if (order.verb != peer::Verb::kProbe) alive = co_await IsAlive(order.node);
     if (!alive) silent_until_[order.node] = clock_.Now() + kSilentFor;
   }
   if (!answer.ok()) co_return answer.status();

@@ -88,5 +88,39 @@ TEST(HomeIndex, ALookupWithALeaseEndsWhereItsHomeHasNothing) {
   EXPECT_NE(hit.lease.value, 0u);
 }
 
+struct TenureOfTests final : HomeTenure {
+  Tenure Of(uint16_t) const override { return {.whole = whole}; }
+  bool whole = true;
+};
+
+// Three replicas, of which the third does not answer: the other two lack what it may have.
+TEST(HomeIndex, ReplicasThatWereNotComparedProveNoAbsence) {
+  Loop loop;
+  FakeClock clock;
+  Random random{1};
+  NullLog log;
+  FakeTarget targets[] = {FakeTarget{1}, FakeTarget{2}, FakeTarget{3}};
+  TargetSet set(clock, {&targets[0], &targets[1], &targets[2]});
+  LocalPlacement placement(set);
+  TenureOfTests tenure;
+  Home home({.loop = loop, .clock = clock, .random = random, .log = log, .targets = set,
+             .placement = placement, .tenure = tenure}, {});
+  const RunKey key{NamespaceId{{1, 1}}, RunId{{2, 2}}};
+  const std::vector<BlockId> wanted{BlockId{{3, 3}}};
+  targets[set.Find(placement.ReplicaOrder(key.space, key.run)[2])->id().value - 1].down = true;
+  const auto complete = [&](RunId run) {
+    Task<Result<KnownRunPtr>> load = home.index().Load({key.space, run}, wanted);
+    loop.RunReady();
+    return load.Take().value()->complete;
+  };
+  EXPECT_TRUE(complete(key.run));
+  tenure.whole = false;
+  home.index().set_settled(false);
+  for (FakeTarget& target : targets) target.down = false;
+  EXPECT_TRUE(complete(RunId{{2, 3}}));  // All have answered.
+  targets[set.Find(placement.ReplicaOrder(key.space, RunId{{2, 4}})[2])->id().value - 1].down = true;
+  EXPECT_FALSE(complete(RunId{{2, 4}}));
+}
+
 }  // namespace
 }  // namespace cairn::kv
