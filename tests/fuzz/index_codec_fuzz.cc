@@ -33,7 +33,8 @@ void TrySpace(std::string_view input) {
 
 void TryKey(std::string_view input) {
   const auto stripe = StripeOfKey(input);
-  if (stripe) KV_CHECK(StateKey(*stripe) == input || UseKey(*stripe) == input);
+  if (!stripe) return;
+  KV_CHECK(StateKey(*stripe) == input || UseKey(*stripe) == input || RemovalKey(*stripe) == input);
 }
 
 }  // namespace

@@ -25,8 +25,11 @@ def why_no_namespaces():
     done = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         return done.stderr.strip()
+    # Entering one makes mounts of its own, which some containers and chroots forbid.
+    entered = subprocess.run(["ip", "netns", "exec", name, "true"], capture_output=True, text=True,
+                             check=False)
     subprocess.run(["ip", "netns", "del", name], check=True)
-    return ""
+    return entered.stderr.strip() if entered.returncode != 0 else ""
 
 
 def loopback_network():

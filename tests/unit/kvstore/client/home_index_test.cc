@@ -107,7 +107,7 @@ TEST(HomeIndex, ReplicasThatWereNotComparedProveNoAbsence) {
              .placement = placement, .tenure = tenure}, {});
   const RunKey key{NamespaceId{{1, 1}}, RunId{{2, 2}}};
   const std::vector<BlockId> wanted{BlockId{{3, 3}}};
-  targets[set.Find(placement.ReplicaOrder(key.space, key.run)[2])->id().value - 1].down = true;
+  targets[placement.ReplicaOrder(key.space, key.run)[2].value - 1].down = true;
   const auto complete = [&](RunId run) {
     Task<Result<KnownRunPtr>> load = home.index().Load({key.space, run}, wanted);
     loop.RunReady();
@@ -118,7 +118,8 @@ TEST(HomeIndex, ReplicasThatWereNotComparedProveNoAbsence) {
   home.index().set_settled(false);
   for (FakeTarget& target : targets) target.down = false;
   EXPECT_TRUE(complete(RunId{{2, 3}}));  // All have answered.
-  targets[set.Find(placement.ReplicaOrder(key.space, RunId{{2, 4}})[2])->id().value - 1].down = true;
+  const TargetId third = placement.ReplicaOrder(key.space, RunId{{2, 4}})[2];
+  targets[third.value - 1].down = true;
   EXPECT_FALSE(complete(RunId{{2, 4}}));
 }
 
