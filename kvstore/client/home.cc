@@ -38,6 +38,7 @@ void Home::AddStats(StoreStats& stats) {
   const auto now = static_cast<uint32_t>(clock_.UnixNow().value / 1000);
   stats.kept_bytes = ledger_.KeptBytes(now);
   stats.quota_evictions = sweeper_.quota_evictions();
+  stats.stripes_lacking = index_.lacking().size();
 }
 
 }  // namespace cairn::kv

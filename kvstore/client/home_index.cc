@@ -56,12 +56,20 @@ Task<Status> HomeIndex::Publish(IndexedStripe stripe, Durability durability) {
   co_return Status();
 }
 
-bool HomeIndex::HasAllWhole(const KnownRun& run, const Manifest& manifest) const {
-  return std::all_of(manifest.blocks.begin(), manifest.blocks.end(), [&](const auto& block) {
-    const KnownRun::Place* place = judge_.Find(run, manifest.space, block.id).place;
-    if (place == nullptr) return false;
-    const Manifest& known = place->stripe->manifest;
-    return known.stripe != manifest.stripe && targets_.ShardsAtHand(known) == known.shard_count();
+Task<bool> HomeIndex::HasAllWhole(KnownRunPtr run, const Manifest& manifest) const {
+  std::map<StripeId, KnownStripePtr> others;
+  for (const ManifestBlock& block : manifest.blocks) {
+    const KnownRun::Place* place = judge_.Find(*run, manifest.space, block.id).place;
+    if (place == nullptr || place->stripe->manifest.stripe == manifest.stripe) co_return false;
+    others.emplace(place->stripe->manifest.stripe, place->stripe);
+  }
+  for (const auto& [id, other] : others) {
+    const bool whole = co_await targets_.IsWhole(other->manifest);
+    if (!whole) co_return false;
+  }
+  // None was removed while the targets were asked.
+  co_return std::all_of(others.begin(), others.end(), [this](const auto& other) {
+    return judge_.WhyNot(*other.second) == MissReason::kNone;
   });
 }
 
@@ -78,8 +86,9 @@ Task<Status> HomeIndex::PublishFirst(IndexedStripe stripe, Durability durability
   for (const ManifestBlock& block : stripe.manifest.blocks) wanted.push_back(block.id);
   const auto run = co_await Load(key, wanted);
   Status outcome = run.status();
-  if (run.ok() && HasAllWhole(*run.value(), stripe.manifest)) {
-    outcome = Status(Code::kConflict, "another writer stored these blocks first");
+  if (run.ok()) {
+    const bool stored = co_await HasAllWhole(run.value(), stripe.manifest);
+    if (stored) outcome = Status(Code::kConflict, "another writer stored these blocks first");
   }
   if (outcome.ok()) outcome = co_await Publish(std::move(stripe), durability);
   first_.erase(key);
@@ -323,6 +332,7 @@ Task<Status> HomeIndex::Remove(StripeName name, MissReason reason) {
     if (known != nullptr) gone_.Remember(known->manifest, reason);
   }
   leases_.Forget(name.stripe);
+  lacking_.Forget(name.stripe);
   const bool is_first = gone_.Begin(name.stripe, reason);
   const std::optional<StripeState> state = StateOf(name.stripe);
   if (is_first && state && !publishing_.contains(name.stripe)) {

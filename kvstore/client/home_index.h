@@ -13,6 +13,7 @@
 #include "kvstore/async/event.h"
 #include "kvstore/client/filed_stripe.h"
 #include "kvstore/client/home_tenure.h"
+#include "kvstore/client/lacking_stripes.h"
 #include "kvstore/client/run_reader.h"
 #include "kvstore/client/space_registry.h"
 #include "kvstore/client/store_stats.h"
@@ -48,6 +49,7 @@ class HomeIndex final : public StripeIndex {
   Task<std::vector<StripeReport>> StatesOf(std::vector<StripeId> stripes) override;
   Task<Result<StripeName>> NameOf(StripeId stripe) override;
   void Touch(KnownStripe& stripe) override;
+  void NoteLacking(StripeId stripe) override { lacking_.Note(stripe); }
   Task<Status> Keep(KnownStripePtr stripe, uint32_t keep_until, KeepLimits limits) override;
   SessionId OpenSession() override { return leases_.OpenSession(); }
   void EndSession(SessionId session) override { leases_.EndSession(session, clock_.Now()); }
@@ -90,6 +92,9 @@ class HomeIndex final : public StripeIndex {
   bool settled() const { return settled_; }
   void set_settled(bool settled) { settled_ = settled; }
 
+  LackingStripes& lacking() { return lacking_; }
+  const LackingStripes& lacking() const { return lacking_; }
+
   GoneBlocks& gone() { return gone_; }
   uint64_t memory_bytes() const { return cache_.memory_bytes() + gone_.memory_bytes(); }
 
@@ -103,7 +108,8 @@ class HomeIndex final : public StripeIndex {
   Tenure TenureOf(StripeId stripe) const { return tenure_.Of(GroupHashOf(stripe)); }
   // Whether what the replicas here do not show is nowhere.
   bool IsSure(StripeId stripe) const;
-  bool HasAllWhole(const KnownRun& run, const Manifest& manifest) const;
+  // Whether all its blocks are in other stripes that have lost no shard.
+  Task<bool> HasAllWhole(KnownRunPtr run, const Manifest& manifest) const;
   Task<Status> FileWithReplicas(const IndexedStripe& stripe, Durability durability);
   Task<Result<KnownRunPtr>> LoadAnew(RunKey key, std::span<const BlockId> wanted,
                                      RunReader::Ask ask);
@@ -122,6 +128,7 @@ class HomeIndex final : public StripeIndex {
   LeaseTable& leases_;
   const SpaceRegistry& spaces_;
   SpaceLedger& ledger_;
+  LackingStripes lacking_;
   GoneBlocks gone_;
   const RunJudge judge_;
   RunReader reader_;

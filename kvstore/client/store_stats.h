@@ -42,6 +42,7 @@ struct StoreStats {
   uint64_t scrub_damaged = 0;        // Shards that were found damaged then.
   uint64_t shards_restored = 0;      // By scrub and repair.
   uint64_t shards_unrestorable = 0;  // Found lost with too much of their stripe.
+  uint64_t stripes_lacking = 0;      // Written with fewer shards, and not known to be whole since.
   uint64_t evicted_stripes = 0;  // To make room.
   uint64_t expired_stripes = 0;
   uint64_t deleted_stripes = 0;
@@ -104,6 +105,7 @@ constexpr void VisitStats(Stats& stats, Visit&& visit) {
   visit("scrub_damaged", kCounter, stats.scrub_damaged, "Shards that scrub found damaged.");
   visit("shards_restored", kCounter, stats.shards_restored, "Shards restored by scrub and repair.");
   visit("shards_unrestorable", kCounter, stats.shards_unrestorable, "Shards lost beyond parity.");
+  visit("stripes_lacking", kGauge, stats.stripes_lacking, "Stripes to be given missing shards.");
   visit("evicted_stripes", kCounter, stats.evicted_stripes, "Stripes evicted to make room.");
   visit("expired_stripes", kCounter, stats.expired_stripes, "Stripes whose time was over.");
   visit("deleted_stripes", kCounter, stats.deleted_stripes, "Stripes deleted by callers.");

@@ -42,9 +42,10 @@ class StripeIndex {
 
   // --- Writing ---
   // Files the stripe with the replicas of its run: ok once 2 of them have it (or all, where there
-  // are fewer targets). kConflict: all its blocks are there already, from another node. On failure,
-  // and when its namespace was deleted meanwhile (kNotFound), it is withdrawn again as far as
-  // possible.
+  // are fewer targets). kConflict: all its blocks are there already, whole, from another node;
+  // kNotFound: its namespace was deleted meanwhile; kInvalid: it may not be filed. After any other
+  // failure it may be filed or not, now or a little later: its shards must stay. Publishing it once
+  // more is harmless.
   virtual Task<Status> Publish(IndexedStripe stripe, Durability durability) = 0;
   // Files a stripe that is filed already with a manifest of a higher generation. Ok once 2 of its
   // replicas (or all) have it; kNotFound when it is removed, or was meanwhile. On other failures it
@@ -72,6 +73,8 @@ class StripeIndex {
   // --- Use ---
   // A hit: moves recency and, by class, expiry; of what is known here at once, at the home soon.
   virtual void Touch(KnownStripe& stripe) = 0;
+  // It was published with fewer shards than it should have: its home makes it whole when it can.
+  virtual void NoteLacking(StripeId stripe) = 0;
   // Promises to keep the stripe until then (seconds since 1970), on its replicas: survives a
   // restart. kOverloaded when the limits do not allow it; kNotFound when it is gone.
   virtual Task<Status> Keep(KnownStripePtr stripe, uint32_t keep_until, KeepLimits limits) = 0;

@@ -38,7 +38,7 @@ Task<RestoreReport> StripeRestorer::Attend(FiledStripe filed, Check check) {
   const StripeId id = work.stripe.manifest.stripe;
   if (!at_work_.insert(id).second) co_return work.report;
   work.manifest = work.stripe.manifest;
-  work.bad = MissingOf(work.manifest);
+  co_await FindMissing(work);
   if (check == Check::kAll) {
     co_await Verify(work);
   } else {
@@ -53,14 +53,16 @@ Task<RestoreReport> StripeRestorer::Attend(FiledStripe filed, Check check) {
   co_return std::move(work.report);
 }
 
-StripeRestorer::Places StripeRestorer::MissingOf(const Manifest& manifest) const {
-  Places missing(manifest.shard_count(), false);
+Task<void> StripeRestorer::FindMissing(Work& work) {
+  const Manifest& manifest = work.manifest;
+  const std::vector<Status> shards = co_await parts_.targets.AskShards(manifest);
+  work.bad.assign(manifest.shard_count(), false);
   for (uint8_t i = 0; i < manifest.shard_count(); ++i) {
-    const TargetPort* port = parts_.targets.Find(manifest.targets[i]);
-    missing[i] = port == nullptr || !port->MayHold(manifest.stripe, {i}) ||
-                 parts_.placement.IsLeaving(port->id());
+    const bool is_there = parts_.targets.Find(manifest.targets[i]) != nullptr;
+    work.bad[i] = !is_there || shards[i].code() == Code::kNotFound ||
+                  parts_.placement.IsLeaving(manifest.targets[i]);
+    if (!work.bad[i] && !shards[i].ok()) ++work.report.unknown;
   }
-  return missing;
 }
 
 void StripeRestorer::KeepStuck(Work& work) {

@@ -25,6 +25,7 @@ struct RestoreReport {
   uint32_t damaged = 0;   // Of these, not as they should be.
   uint32_t restored = 0;
   uint32_t failed = 0;    // Shards that stay lost, for now or for good.
+  uint32_t unknown = 0;   // Shards whose targets could not be asked.
   uint64_t bytes = 0;     // Read and written.
   Status status;          // Why some failed.
 };
@@ -48,7 +49,7 @@ class StripeRestorer {
   // Reads and verifies the record of every shard, and restores those that are damaged or missing.
   // Where replicas are uneven, files the newest manifest with all of them.
   Task<RestoreReport> Scrub(FiledStripe filed);
-  // The same without verifying: restores the shards that are not at hand.
+  // The same without verifying: restores the shards that their targets say they do not hold.
   Task<RestoreReport> Restore(FiledStripe filed);
 
  private:
@@ -57,7 +58,7 @@ class StripeRestorer {
 
   enum class Check { kAll, kPresence };
   Task<RestoreReport> Attend(FiledStripe filed, Check check);
-  Places MissingOf(const Manifest& manifest) const;
+  Task<void> FindMissing(Work& work);
   // Shards that have nowhere to go stay as they are: nothing is read for them.
   void KeepStuck(Work& work);
   // Off the targets that it has left.

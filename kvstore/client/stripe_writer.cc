@@ -47,6 +47,12 @@ std::vector<std::optional<uint64_t>> AddChecksums(const StripeOrder& order,
   return shards;
 }
 
+// The index has not filed the stripe, and will not.
+bool IsRefused(const Status& outcome) {
+  const Code code = outcome.code();
+  return code == Code::kConflict || code == Code::kNotFound || code == Code::kInvalid;
+}
+
 // What the callers said of their bytes holds for those that were read.
 Status CheckBytes(const StripeOrder& order, const Manifest& manifest) {
   for (size_t i = 0; i < order.blocks.size(); ++i) {
@@ -184,31 +190,40 @@ void StripeWriter::Fill(const StripeOrder& order, const StripeLayout& layout,
 
 Task<Status> StripeWriter::Commit(const StripeOrder& order, const Manifest& manifest,
                                   Shards& shards) {
-  Status stored = co_await AppendAll(manifest, shards);
-  if (stored.ok() && order.ack == Ack::kDurable) stored = co_await SyncAll(manifest, shards);
-  if (stored.ok()) {
-    IndexedStripe stripe{.manifest = manifest,
-                         .expires_at = manifest.retention.expires_at,
-                         .position = order.position,
-                         .keep_until = order.keep_until};
-    const Durability durability =
-        order.ack == Ack::kDurable ? Durability::kPowerCut : Durability::kProcess;
-    stored = co_await parts_.index.Publish(std::move(stripe), durability);
-    if (stored.ok()) {
+  Status outcome = co_await AppendAll(manifest, shards);
+  if (outcome.ok() && order.ack == Ack::kDurable) outcome = co_await SyncAll(manifest, shards);
+  if (outcome.ok()) {
+    outcome = co_await Publish(order, manifest);
+    if (outcome.ok()) {
       ++parts_.stats.stripes_written;
-      co_return stored;
+      if (shards.stored.size() < manifest.shard_count()) parts_.index.NoteLacking(manifest.stripe);
+      co_return outcome;
     }
+    // Whether it is filed nobody knows. Its shards stay, and are reaped when no home has it.
+    if (!IsRefused(outcome)) co_return Status(Code::kUnavailable, outcome.ToString());
   }
-  const StripeName name{manifest.space, manifest.run, manifest.stripe};
-  (void)co_await parts_.index.Remove(name, MissReason::kAbsent);
   co_await DropShards(manifest);
   ++parts_.stats.dropped_stripes;
   // Another node stored the same blocks first: they are there.
-  if (stored.code() == Code::kConflict) co_return Status();
-  co_return stored;
+  if (outcome.code() == Code::kConflict) co_return Status();
+  co_return outcome;
 }
 
-// A home that does not know the stripe does not know where its shards are.
+Task<Status> StripeWriter::Publish(const StripeOrder& order, const Manifest& manifest) {
+  const IndexedStripe stripe{.manifest = manifest,
+                             .expires_at = manifest.retention.expires_at,
+                             .position = order.position,
+                             .keep_until = order.keep_until};
+  const Durability durability =
+      order.ack == Ack::kDurable ? Durability::kPowerCut : Durability::kProcess;
+  IndexedStripe first = stripe;
+  Status outcome = co_await parts_.index.Publish(std::move(first), durability);
+  if (outcome.ok() || IsRefused(outcome)) co_return outcome;
+  // The same stripe once more, perhaps at another home: one that has filed it says so.
+  IndexedStripe second = stripe;
+  co_return co_await parts_.index.Publish(std::move(second), durability);
+}
+
 Task<void> StripeWriter::DropShards(const Manifest& manifest) {
   std::vector<Task<Status>> calls;
   for (uint8_t i = 0; i < manifest.shard_count(); ++i) {

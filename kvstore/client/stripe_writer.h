@@ -51,8 +51,8 @@ class StripeWriter {
   uint64_t PayloadMax(uint8_t data_shards, uint8_t parity_shards) const;
 
   // Ok: on all its targets, or (when some failed) on at least k' + 1 of them, and published.
-  // Otherwise nothing of it is visible: kNoSpace, kOverloaded (space does not come fast enough),
-  // kUnavailable, kInvalid.
+  // kNoSpace, kOverloaded (space does not come fast enough), kInvalid: nothing of it is visible.
+  // kUnavailable: so, or the index could not say whether it filed the stripe.
   Task<Status> Write(StripeOrder order);
 
   // Stripes that are written but not yet published: not garbage.
@@ -73,6 +73,7 @@ class StripeWriter {
                    Manifest& manifest, Shards& shards);
   Task<Status> WriteOnce(const StripeOrder& order);
   Task<Status> Commit(const StripeOrder& order, const Manifest& manifest, Shards& shards);
+  Task<Status> Publish(const StripeOrder& order, const Manifest& manifest);
   // Fills shards.stored. Fails when these are too few.
   Task<Status> AppendAll(const Manifest& manifest, Shards& shards);
   Task<void> DropShards(const Manifest& manifest);

@@ -69,14 +69,34 @@ Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant d
   }
   auto run = co_await parts_.index.Load(key, wanted);
   if (run.ok()) result = co_await GetFrom(run.value(), key, read, deadline, load);
+  const auto fails = [&] { return result.status.code() == Code::kUnavailable; };
   // One replica's word is enough for a hit. When its stripes fail, others may know better ones.
-  if (run.ok() && (run.value()->complete || result.status.code() != Code::kUnavailable)) {
-    co_return result;
+  if (run.ok() && !run.value()->complete && fails()) {
+    run = co_await parts_.index.LoadAll(key);
+    if (run.ok()) result = co_await GetFrom(run.value(), key, read, deadline, load);
   }
-  if (run.ok()) run = co_await parts_.index.LoadAll(key);
-  if (run.ok()) co_return co_await GetFrom(run.value(), key, read, deadline, load);
-  result.status = run.status();
+  if (!run.ok()) result.status = run.status();
+  if (run.ok() && fails()) co_await DropLost(run.value(), key, read.id);
   co_return result;
+}
+
+Task<void> StripedStore::DropLost(KnownRunPtr run, RunKey key, BlockId id) {
+  std::vector<KnownStripePtr> stripes;
+  for (const KnownRun::Place& place : run->Find(id)) {
+    if (judge().WhyNot(*place.stripe) == MissReason::kNone) stripes.push_back(place.stripe);
+  }
+  for (const KnownStripePtr& stripe : stripes) {
+    const bool lost = co_await parts_.targets.IsLost(stripe->manifest);
+    if (!lost) continue;
+    // Unless a repair has moved them meanwhile: then it is filed anew.
+    const auto now = co_await parts_.index.LoadAll(key);
+    if (!now.ok()) co_return;
+    for (const KnownStripePtr& filed : now.value()->stripes()) {
+      if (filed->manifest.stripe != stripe->manifest.stripe) continue;
+      const bool same = filed->manifest.generation == stripe->manifest.generation;
+      if (same) (void)co_await DropDamaged(filed);
+    }
+  }
 }
 
 Task<BlockReadResult> StripedStore::GetFrom(KnownRunPtr run, RunKey key, const BlockRead& read,

@@ -99,6 +99,9 @@ Task<void> StripedStore::Classify(PutState& state, size_t begin, size_t end) {
   std::vector<BlockId> wanted;
   for (size_t i = begin; i < end; ++i) wanted.push_back(state.put.blocks[i].id);
   auto run = co_await parts_.index.Load(key, wanted);
+  StripeIds whole;
+  if (run.ok()) whole = co_await WholeOf(run.value(), key.space, wanted);
+  if (!whole.empty()) run = co_await parts_.index.Load(key, wanted);  // Some may have gone.
   if (!run.ok()) {
     for (size_t i = begin; i < end; ++i) state.outcomes[i] = run.status();
     co_return;
@@ -108,7 +111,7 @@ Task<void> StripedStore::Classify(PutState& state, size_t begin, size_t end) {
     const BlockId id = state.put.blocks[i].id;
     const RunJudge::Answer answer = judge().Find(*run.value(), key.space, id);
     // The first writer won; but what has lost a shard is stored anew, as redundant as it should be.
-    if (answer.place != nullptr && IsWhole(answer.place->stripe->manifest)) {
+    if (answer.place != nullptr && whole.contains(answer.place->stripe->manifest.stripe)) {
       parts_.index.Touch(*answer.place->stripe);  // Whoever puts it would have used it.
       continue;
     }
@@ -154,8 +157,20 @@ Task<void> StripedStore::MakeDurable(PutState& state) {
   }
 }
 
-bool StripedStore::IsWhole(const Manifest& manifest) const {
-  return parts_.targets.ShardsAtHand(manifest) == manifest.shard_count();
+Task<StripedStore::StripeIds> StripedStore::WholeOf(KnownRunPtr run, NamespaceId space,
+                                                    std::span<const BlockId> wanted) {
+  std::map<StripeId, KnownStripePtr> found;
+  for (const BlockId& id : wanted) {
+    const RunJudge::Answer answer = judge().Find(*run, space, id);
+    if (answer.place == nullptr) continue;
+    found.emplace(answer.place->stripe->manifest.stripe, answer.place->stripe);
+  }
+  StripeIds whole;
+  for (const auto& [id, stripe] : found) {
+    const bool is_whole = co_await parts_.targets.IsWhole(stripe->manifest);
+    if (is_whole) whole.insert(id);
+  }
+  co_return std::move(whole);
 }
 
 Task<void> StripedStore::WriteMissing(PutState& state) {

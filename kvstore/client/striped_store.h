@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -124,10 +125,15 @@ class StripedStore final : public BlockStore, public SessionHost {
   Task<BlockReadResult> GetFrom(KnownRunPtr run, RunKey key, const BlockRead& read,
                                 Instant deadline, LoadEstimator::Ticket& load);
   Task<Status> DropDamaged(KnownStripePtr stripe);
+  // Drops the stripes of a block that could not be read, if more of their shards are lost than
+  // parity replaces.
+  Task<void> DropLost(KnownRunPtr run, RunKey key, BlockId id);
   Status CheckPut(const ChainPut& put, const SpaceRecord* space) const;
   Task<void> Classify(PutState& state, size_t begin, size_t end);
   Task<void> MakeDurable(PutState& state);
-  bool IsWhole(const Manifest& manifest) const;
+  using StripeIds = std::set<StripeId>;
+  // The stripes that have any of these blocks, and have lost no shard: their targets were asked.
+  Task<StripeIds> WholeOf(KnownRunPtr run, NamespaceId space, std::span<const BlockId> wanted);
   Task<void> WriteMissing(PutState& state);
   Task<Status> WriteGroup(PutState& state, const std::vector<size_t>& group);
   Task<Status> WriteWithin(SpaceRecord space, StripeOrder order);

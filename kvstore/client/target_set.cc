@@ -9,6 +9,11 @@ namespace {
 constexpr uint32_t kFailuresMax = 3;
 constexpr Nanos kSuspectFor = Seconds(5);
 
+std::ptrdiff_t CountLost(const std::vector<Status>& shards) {
+  return std::count_if(shards.begin(), shards.end(),
+                       [](const Status& one) { return one.code() == Code::kNotFound; });
+}
+
 }  // namespace
 
 TargetSet::TargetSet(Clock& clock, std::vector<TargetPort*> ports) : clock_(clock) {
@@ -72,6 +77,30 @@ uint32_t TargetSet::ShardsAtHand(const Manifest& manifest) const {
     if (port != nullptr && port->MayHold(manifest.stripe, index)) ++count;
   }
   return count;
+}
+
+Task<std::vector<Status>> TargetSet::AskShards(const Manifest& manifest) const {
+  std::vector<Status> outcomes(manifest.targets.size(),
+                               Status(Code::kUnavailable, "its target is gone"));
+  std::vector<std::pair<size_t, Task<Status>>> calls;
+  for (size_t i = 0; i < manifest.targets.size(); ++i) {
+    TargetPort* port = Find(manifest.targets[i]);
+    const ShardIndex index{static_cast<uint8_t>(i)};
+    if (port != nullptr) calls.emplace_back(i, port->Holds(manifest.stripe, index));
+  }
+  for (auto& [i, call] : calls) outcomes[i] = co_await call;
+  co_return outcomes;
+}
+
+Task<bool> TargetSet::IsWhole(const Manifest& manifest) const {
+  if (ShardsAtHand(manifest) < manifest.shard_count()) co_return false;
+  const std::vector<Status> shards = co_await AskShards(manifest);
+  co_return CountLost(shards) == 0;
+}
+
+Task<bool> TargetSet::IsLost(const Manifest& manifest) const {
+  const std::vector<Status> shards = co_await AskShards(manifest);
+  co_return CountLost(shards) > manifest.parity_shards;
 }
 
 }  // namespace cairn::kv

@@ -34,6 +34,13 @@ class TargetSet {
 
   // The shards of the stripe that may be there.
   uint32_t ShardsAtHand(const Manifest& manifest) const;
+  // Asks each target whether it holds its shard: what TargetPort::Holds says, by shard, and
+  // kUnavailable for targets that are not there. `manifest` must live until the task is done.
+  Task<std::vector<Status>> AskShards(const Manifest& manifest) const;
+  // By their answers: none of its shards is lost, though a target may be away.
+  Task<bool> IsWhole(const Manifest& manifest) const;
+  // By their answers: more of its shards are lost than parity replaces.
+  Task<bool> IsLost(const Manifest& manifest) const;
 
  private:
   struct Health {

@@ -124,6 +124,12 @@ Task<Status> ReplicaSync::PullOne(TargetPort& port, StripeId stripe, uint64_t& f
   auto found = co_await ReadFiled(port, stripe);
   if (found.code() == Code::kNotFound) co_return Status();  // Withdrawn meanwhile.
   if (!found.ok()) co_return found.status();
+  const Manifest& manifest = found.value().manifest;
+  const bool lost = co_await parts_.targets.IsLost(manifest);
+  if (lost) {  // It was removed while this replica was away.
+    const StripeName name{manifest.space, manifest.run, manifest.stripe};
+    co_return co_await port.Withdraw(name);
+  }
   Status adopted = co_await parts_.index.Adopt(std::move(found).value());
   if (adopted.ok()) ++filed;
   co_return adopted;
@@ -150,6 +156,14 @@ Task<Status> ReplicaSync::Push(const ClusterMap& map, const Pair& pair, TargetPo
   co_return co_await RunInLanes(lacking.size(), kCopiesAtOnce, push);
 }
 
+// Not when another replica knows where the shards are now.
+Task<bool> ReplicaSync::IsLost(const Manifest& manifest) {
+  const bool lost = co_await parts_.targets.IsLost(manifest);
+  if (!lost) co_return false;
+  const auto filed = co_await parts_.index.FindFiled(manifest.stripe);
+  co_return filed.ok() && filed.value().stripe.manifest.generation == manifest.generation;
+}
+
 Task<Status> ReplicaSync::PushOne(LocalTarget& from, TargetPort& to, StripeId stripe,
                                   uint64_t& filed) {
   std::optional<StripeName> name;
@@ -167,6 +181,8 @@ Task<Status> ReplicaSync::PushOne(LocalTarget& from, TargetPort& to, StripeId st
     if (copied == copy.manifest.generation) break;
     copied = copy.manifest.generation;
     name = StripeName{copy.manifest.space, copy.manifest.run, stripe};
+    const bool lost = co_await IsLost(copy.manifest);
+    if (lost) co_return co_await parts_.index.Remove(*name, MissReason::kAbsent);
     KV_CO_RETURN_IF_ERROR(co_await to.Publish(std::move(copy), Durability::kProcess));
   }
   ++filed;

@@ -163,6 +163,9 @@ Task<Result<Empty>> HomeService::Use(home::UseRequest request) {
   for (const home::UseRequest::Hit& hit : request.hits) {
     if (CheckHome(GroupHashOf(hit.name.stripe)).ok()) parts_.index.NoteUse(hit.name, hit.use);
   }
+  for (const StripeId& stripe : request.lacking) {
+    if (CheckHome(GroupHashOf(stripe)).ok()) parts_.index.NoteLacking(stripe);
+  }
   co_return Empty{};
 }
 

@@ -68,6 +68,7 @@ void Fields(Io& io, For<Io, UseRequest>& request) {
     NameFields(io, hit.name);
     UseFields(io, hit.use);
   });
+  io.List(request.lacking, kStripesMax, kIdSize, [&io](auto& stripe) { io.Id(stripe); });
 }
 template <typename Io>
 void Fields(Io& io, For<Io, StatesRequest>& request) {

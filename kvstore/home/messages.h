@@ -63,13 +63,14 @@ struct KeepRequest {
   uint32_t keep_until = 0;
   KeepLimits limits = {};
 };
-// Hits, of any runs that the home has.
+// Of any runs that the home has: hits, and stripes that were published with too few shards.
 struct UseRequest {
   struct Hit {
     StripeName name;
     StripeUse use = {};
   };
   std::vector<Hit> hits = {};
+  std::vector<StripeId> lacking = {};
 };
 struct StatesRequest {
   std::vector<StripeId> stripes = {};

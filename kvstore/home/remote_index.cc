@@ -177,16 +177,26 @@ void RemoteIndex::Touch(KnownStripe& stripe) {
   used_.insert_or_assign(id, home::UseRequest::Hit{.name = name, .use = *use});
 }
 
+void RemoteIndex::NoteLacking(StripeId stripe) {
+  if (IsOwn(GroupHashOf(stripe))) return parts_.own.NoteLacking(stripe);
+  lacking_.Note(stripe);
+}
+
 Task<void> RemoteIndex::SendUse() {
   std::map<NodeId, home::UseRequest> requests;
+  for (const StripeId& stripe : lacking_.Take(home::kStripesMax)) {
+    requests[HomeOf(GroupHashOf(stripe))].lacking.push_back(stripe);
+  }
   for (const auto& [stripe, hit] : std::exchange(used_, {})) {
     const NodeId home = HomeOf(GroupHashOf(stripe));
     std::vector<home::UseRequest::Hit>& hits = requests[home].hits;
     if (hits.size() < home::kStripesMax) hits.push_back(hit);
   }
   for (auto& [home, request] : requests) {
-    // What is lost costs a little recency.
-    (void)co_await Ask<Empty>(home, Verb::kUse, std::move(request));
+    const std::vector<StripeId> lacking = request.lacking;
+    const auto told = co_await Ask<Empty>(home, Verb::kUse, std::move(request));
+    if (told.ok()) continue;  // Hits that are lost cost a little recency.
+    for (const StripeId& stripe : lacking) NoteLacking(stripe);
   }
 }
 

@@ -56,6 +56,7 @@ class RemoteIndex final : public StripeIndex {
   Task<std::vector<StripeReport>> StatesOf(std::vector<StripeId> stripes) override;
   Task<Result<StripeName>> NameOf(StripeId stripe) override;
   void Touch(KnownStripe& stripe) override;
+  void NoteLacking(StripeId stripe) override;
   Task<Status> Keep(KnownStripePtr stripe, uint32_t keep_until, KeepLimits limits) override;
   SessionId OpenSession() override { return parts_.own.OpenSession(); }
   void EndSession(SessionId session) override;
@@ -64,7 +65,7 @@ class RemoteIndex final : public StripeIndex {
   Task<std::vector<Status>> Renew(std::vector<LeaseId> leases, LeaseOrder order) override;
   Task<Status> Release(std::vector<LeaseId> leases, SessionId session) override;
 
-  // Tells homes of the hits since the last call: call it every so often.
+  // Tells homes what was used, and what lacks shards, since the last call: call it every so often.
   Task<void> SendUse();
   // Nothing more may be asked; resolves when nothing is in flight on its own account.
   Task<void> Stop() { return background_.Close(); }
@@ -109,6 +110,7 @@ class RemoteIndex final : public StripeIndex {
   RunCache cache_;
   std::map<NodeId, Instant> avoid_until_;
   std::map<StripeId, home::UseRequest::Hit> used_;  // Not told yet; bounded.
+  LackingStripes lacking_;                          // Not told yet.
   std::map<LeaseId, Lease> leases_;
   std::set<std::pair<Instant, LeaseId>> ends_;
   std::map<SessionId, std::set<NodeId>> homes_;  // Where each session may have leases.

@@ -48,6 +48,10 @@ bool LocalTarget::MayHold(StripeId stripe, ShardIndex index) const {
   return log_->Find(stripe) == index;
 }
 
+Task<Status> LocalTarget::Holds(StripeId stripe, ShardIndex index) {
+  co_return Status(MayHold(stripe, index) ? Code::kOk : Code::kNotFound);
+}
+
 Task<Status> LocalTarget::Drop(StripeId stripe) {
   if (!log_->Find(stripe)) co_return Status();
   const Counted counted(in_flight_);

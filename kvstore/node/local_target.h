@@ -32,6 +32,7 @@ class LocalTarget final : public TargetPort {
   Task<Status> Read(SegmentLog::Range range) override;
   Task<Status> ReadVerified(StripeId stripe, ShardIndex index, MutableByteSpan into) override;
   bool MayHold(StripeId stripe, ShardIndex index) const override;
+  Task<Status> Holds(StripeId stripe, ShardIndex index) override;
   Task<Status> Drop(StripeId stripe) override;
   Task<Status> Sync() override;
 

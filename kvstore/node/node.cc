@@ -301,6 +301,7 @@ Task<void> Node::Maintain() {
   const Instant opened = parts_.clock.Now();
   Instant checkpoint_at = opened;  // What was found may be no older than the process before.
   Instant repair_at = opened;
+  Instant lacking_at = opened;
   Instant reap_at = opened + options_.orphan_age;
   while (!stopping_.is_set()) {
     const Instant wake_at = parts_.clock.Now() + options_.maintenance_interval;
@@ -308,6 +309,10 @@ Task<void> Node::Maintain() {
     if (stopping_.is_set()) break;
     co_await reclaimer_->RunIfLow();
     co_await RestoreDamaged();
+    if (parts_.clock.Now() >= lacking_at) {
+      co_await RestoreLacking();
+      lacking_at = parts_.clock.Now() + Seconds(1);
+    }
     co_await reclaimer_->PurgeExpired();
     window_->Purge();
     co_await store_->KeepHouse();
@@ -338,6 +343,25 @@ Task<void> Node::RestoreDamaged() {
     if (report.failed > 0) {
       parts_.log.Warning("a damaged shard is not restored yet: " + report.status.ToString());
     }
+  }
+}
+
+// Those written while a target was away: it is back, or the shard goes to another once it is lost.
+Task<void> Node::RestoreLacking() {
+  constexpr size_t kAtOnce = 64;
+  HomeIndex& index = home_->index();
+  for (const StripeId& stripe : index.lacking().Next(kAtOnce)) {
+    if (stopping_.is_set()) co_return;
+    if (!index.IsHome(stripe)) {  // Not any more: whoever is hears of it.
+      index.lacking().Forget(stripe);
+      store_->index().NoteLacking(stripe);
+      continue;
+    }
+    auto filed = co_await index.FindFiled(stripe);
+    if (filed.code() == Code::kNotFound) index.lacking().Forget(stripe);
+    if (!filed.ok()) continue;
+    const RestoreReport report = co_await restorer_->Restore(std::move(filed).value());
+    if (report.failed == 0 && report.unknown == 0) index.lacking().Forget(stripe);
   }
 }
 

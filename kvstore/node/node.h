@@ -111,6 +111,7 @@ class Node {
   Task<void> Maintain();
   Task<void> RestoreDamaged();
   Task<void> Checkpoint();
+  Task<void> RestoreLacking();
   Task<void> RepairIndexIfNeeded();
   void RepairIfDue();
   Task<void> EndBackground();

@@ -23,7 +23,7 @@ namespace {
 
 bool IsKnown(Verb verb) {
   const auto number = static_cast<uint8_t>(verb);
-  return (number >= 1 && number <= 5) || (number >= 16 && number <= 26) || number == 32 ||
+  return (number >= 1 && number <= 6) || (number >= 16 && number <= 26) || number == 32 ||
          number == 33;
 }
 
@@ -81,6 +81,14 @@ void Fields(Io& io, For<Io, ReadVerifiedRequest>& request) {
   io.Int(request.size);
   io.Require(request.size > 0 && request.size <= kMessagePayloadSizeMax);
   io.Require(request.size % kSectorSize == 0);
+}
+
+template <typename Io>
+void Fields(Io& io, For<Io, HoldsRequest>& request) {
+  io.List(request.shards, kBatchMax, kIdSize, [&io](auto& shard) {
+    io.Id(shard.stripe);
+    io.Int(shard.index.value);
+  });
 }
 
 template <typename Io>
@@ -298,6 +306,7 @@ Status ParseAny(Verb verb, ByteSpan fields) {
     case Verb::kAppend: return ParseOnly<AppendRequest>(fields);
     case Verb::kRead: return ParseOnly<ReadRequest>(fields);
     case Verb::kReadVerified: return ParseOnly<ReadVerifiedRequest>(fields);
+    case Verb::kHolds: return ParseOnly<HoldsRequest>(fields);
     case Verb::kDrop: return ParseOnly<DropRequest>(fields);
     case Verb::kSync: return ParseOnly<SyncRequest>(fields);
     case Verb::kPublish: return ParseOnly<PublishRequest>(fields);
@@ -323,6 +332,7 @@ Status ParseAny(Verb verb, ByteSpan fields) {
 CAIRN_PEER_REQUEST(AppendRequest);
 CAIRN_PEER_REQUEST(ReadRequest);
 CAIRN_PEER_REQUEST(ReadVerifiedRequest);
+CAIRN_PEER_REQUEST(HoldsRequest);
 CAIRN_PEER_REQUEST(DropRequest);
 CAIRN_PEER_REQUEST(SyncRequest);
 CAIRN_PEER_REQUEST(PublishRequest);

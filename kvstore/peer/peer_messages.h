@@ -25,6 +25,7 @@ enum class Verb : uint8_t {
   kReadVerified = 3,
   kDrop = 4,
   kSync = 5,
+  kHolds = 6,
   kPublish = 16,
   kLookUp = 17,
   kWithdraw = 18,
@@ -77,6 +78,14 @@ struct ReadVerifiedRequest {
   StripeId stripe = {};
   ShardIndex index = {};
   uint32_t size = 0;  // The shard's.
+};
+struct ShardName {
+  StripeId stripe = {};
+  ShardIndex index = {};
+};
+// A status for each shard, in order: ok or kNotFound.
+struct HoldsRequest {
+  std::vector<ShardName> shards = {};
 };
 // A status for each stripe, in order; so for kWithdraw.
 struct DropRequest {

@@ -94,6 +94,7 @@ Task<Network::Reply> PeerService::Answer(NodeId source, Bytes body, Bytes payloa
     case Verb::kAppend:
     case Verb::kRead:
     case Verb::kReadVerified:
+    case Verb::kHolds:
     case Verb::kDrop:
     case Verb::kSync:
       co_return co_await DispatchShards(head.verb, std::move(work), fields);
@@ -107,6 +108,7 @@ Task<Network::Reply> PeerService::DispatchShards(Verb verb, Work work, ByteSpan 
     case Verb::kAppend: return Handle<peer::AppendRequest>(std::move(work), fields);
     case Verb::kRead: return Handle<peer::ReadRequest>(std::move(work), fields);
     case Verb::kReadVerified: return Handle<peer::ReadVerifiedRequest>(std::move(work), fields);
+    case Verb::kHolds: return Handle<peer::HoldsRequest>(std::move(work), fields);
     case Verb::kDrop: return Handle<peer::DropRequest>(std::move(work), fields);
     default: return Handle<peer::SyncRequest>(std::move(work), fields);
   }
@@ -192,6 +194,14 @@ Task<Network::Reply> PeerService::Do(Work work, peer::ReadVerifiedRequest reques
   const Status outcome =
       co_await work.target->ReadVerified(request.stripe, request.index, payload.span());
   co_return SayBytes(work, outcome, std::move(payload));
+}
+
+Task<Network::Reply> PeerService::Do(Work work, peer::HoldsRequest request) {
+  std::vector<Status> outcomes;
+  for (const peer::ShardName& shard : request.shards) {
+    outcomes.push_back(co_await work.target->Holds(shard.stripe, shard.index));
+  }
+  co_return Say<std::vector<Status>>(work.target, std::move(outcomes));
 }
 
 Task<Network::Reply> PeerService::Do(Work work, peer::DropRequest request) {

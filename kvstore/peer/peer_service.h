@@ -68,6 +68,7 @@ class PeerService {
   Task<Network::Reply> Do(Work work, peer::AppendRequest request);
   Task<Network::Reply> Do(Work work, peer::ReadRequest request);
   Task<Network::Reply> Do(Work work, peer::ReadVerifiedRequest request);
+  Task<Network::Reply> Do(Work work, peer::HoldsRequest request);
   Task<Network::Reply> Do(Work work, peer::DropRequest request);
   Task<Network::Reply> Do(Work work, peer::SyncRequest request);
   Task<Network::Reply> Do(Work work, peer::PublishRequest request);

@@ -13,6 +13,7 @@ bool IsRead(Verb verb) {
   switch (verb) {
     case Verb::kRead:
     case Verb::kReadVerified:
+    case Verb::kHolds:
     case Verb::kLookUp:
     case Verb::kNameOf:
     case Verb::kListFiled:
@@ -39,6 +40,10 @@ PeerTarget::PeerTarget(Loop& loop, PeerCaller& caller, NodeId node, TargetId id,
       node_(node),
       id_(id),
       options_(options),
+      questions_(loop, peer::kBatchMax,
+                 [this](std::vector<peer::ShardName> shards) {
+                   return SendQuestions(std::move(shards));
+                 }),
       drops_(loop, peer::kBatchMax,
              [this](std::vector<StripeId> stripes) { return SendDrops(std::move(stripes)); }),
       withdrawals_(loop, peer::kBatchMax,
@@ -145,6 +150,13 @@ Task<std::vector<Status>> PeerTarget::DoMany(Verb verb, Message message, size_t 
   const Status why = done.ok() ? Status(Code::kInvalid, "a node left out some outcomes")
                                : done.status();
   co_return std::vector<Status>(count, why);
+}
+
+Task<std::vector<Status>> PeerTarget::SendQuestions(std::vector<peer::ShardName> shards) {
+  const size_t count = shards.size();
+  peer::HoldsRequest request;
+  request.shards = std::move(shards);
+  return DoMany(Verb::kHolds, std::move(request), count);
 }
 
 Task<std::vector<Status>> PeerTarget::SendDrops(std::vector<StripeId> stripes) {

@@ -52,6 +52,9 @@ class PeerTarget final : public TargetPort {
   Task<Status> Read(SegmentLog::Range range) override;
   Task<Status> ReadVerified(StripeId stripe, ShardIndex index, MutableByteSpan into) override;
   bool MayHold(StripeId, ShardIndex) const override { return true; }
+  Task<Status> Holds(StripeId stripe, ShardIndex index) override {
+    return questions_.Add({stripe, index});
+  }
   Task<Status> Drop(StripeId stripe) override { return drops_.Add(stripe); }
   Task<Status> Sync() override;
 
@@ -90,6 +93,7 @@ class PeerTarget final : public TargetPort {
   Task<Status> ReadInto(PeerCaller::Order order);
   template <typename Message>
   Task<std::vector<Status>> DoMany(peer::Verb verb, Message message, size_t count);
+  Task<std::vector<Status>> SendQuestions(std::vector<peer::ShardName> shards);
   Task<std::vector<Status>> SendDrops(std::vector<StripeId> stripes);
   Task<std::vector<Status>> SendWithdrawals(std::vector<StripeName> names);
   Task<void> FlushNowAndThen();
@@ -104,6 +108,7 @@ class PeerTarget final : public TargetPort {
   uint32_t in_flight_ = 0;
   std::map<StripeId, StripeUse> touched_;
   uint64_t touches_dropped_ = 0;
+  CallBatch<peer::ShardName> questions_;  // Whether it holds them.
   CallBatch<StripeId> drops_;
   CallBatch<StripeName> withdrawals_;
   Event stopping_;

@@ -4,6 +4,7 @@ Usage: cluster_test.py CAIRND CAIRN [unittest arguments]; skipped (77) where the
 """
 import pathlib
 import random
+import re
 import shutil
 import signal
 import sys
@@ -63,6 +64,15 @@ class ClusterTestCase(unittest.TestCase):
 
         self.cluster.each(check, enumerate(sorted(self.stored)))
 
+    def wait_until_whole(self):
+        """Until what was put while nodes were away has all its shards: the next two may die."""
+
+        def lacking():
+            pages = [node.http("/metrics")[1] for node in self.cluster.living()]
+            return sum(int(re.search(r"^cairn_store_stripes_lacking (\d+)", page, re.M)[1]) for page in pages)
+
+        wait_for(lambda: lacking() == 0, 60, "stripes go on lacking shards")
+
     def create_space(self, *arguments):
         done = self.cluster.nodes[0].cairn("namespace", "create", "kv", *arguments)
         self.assertEqual(done.returncode, 0, done.stderr.decode())
@@ -89,6 +99,7 @@ class AnyTwoDie(ClusterTestCase):
             node.start()
         self.cluster.await_ready()
         self.check_all(dead)
+        self.wait_until_whole()
         for node in random.sample([node for node in self.cluster.nodes if node not in dead], 2):
             node.kill()
         self.check_all(self.cluster.living())

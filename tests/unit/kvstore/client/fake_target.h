@@ -67,6 +67,10 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
     const auto found = shards.find(stripe);
     return found != shards.end() && found->second.index == index;
   }
+  Task<Status> Holds(StripeId stripe, ShardIndex index) override {
+    if (down) co_return Status(Code::kUnavailable, "down");
+    co_return Status(MayHold(stripe, index) ? Code::kOk : Code::kNotFound);
+  }
   Task<Status> Drop(StripeId stripe) override {
     shards.erase(stripe);
     co_return Status();

@@ -41,6 +41,12 @@ class FarTarget final : public TargetPort {
     co_return co_await Back();
   }
   bool MayHold(StripeId, ShardIndex) const override { return true; }
+  Task<Status> Holds(StripeId stripe, ShardIndex index) override {
+    KV_CO_RETURN_IF_ERROR(co_await There());
+    const Status held = co_await parts_.target.Holds(stripe, index);
+    KV_CO_RETURN_IF_ERROR(co_await Back());
+    co_return held;
+  }
   Task<Status> Drop(StripeId stripe) override {
     KV_CO_RETURN_IF_ERROR(co_await There());
     KV_CO_RETURN_IF_ERROR(co_await parts_.target.Drop(stripe));

@@ -167,6 +167,77 @@ TEST(Homes, OfTwoNodesThatPutTheSameBlocksTheFirstWins) {
   for (uint32_t n = 1; n <= 4; ++n) EXPECT_THAT(Get(world, n, chain, 3), IsOk());
 }
 
+// The home files the stripe, and its answer is lost: the put fails, and nobody knows that it is there.
+TEST(Homes, WhatAnUnansweredPutLeftFiledIsWhole) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  auto put = world.node(2).store->Put(PutOf(world, chain));
+  while (StripesOf(world, chain).empty()) world.RunFor(Micros(5));
+  world.links().cuts.insert({{3}, {2}});
+  for (const Status& outcome : world.Await(std::move(put))) EXPECT_FALSE(outcome.ok());
+  EXPECT_FALSE(StripesOf(world, chain).empty());
+  world.links().cuts.clear();
+  world.RunFor(Seconds(10));
+  EXPECT_THAT(Get(world, 4, chain, 0), IsOk());
+  for (const uint32_t n : {1u, 2u}) {
+    EXPECT_THAT(Put(world, n, chain), Each(IsOk()));
+    for (size_t block = 0; block < 4; ++block) EXPECT_THAT(Get(world, 4, chain, block), IsOk());
+  }
+}
+
+// A replica that was away brings back the record of a stripe whose shards are gone.
+TEST(Homes, APutOfWhatIsFiledButGoneStoresIt) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 3, chain), Each(IsOk()));
+  const StripeId stripe = *StripesOf(world, chain).begin();
+  const TargetId replica = world.map().GroupOf(GroupHashOf(stripe)).targets[1];
+  const IndexedStripe filed = world.Find(replica).filed.at(stripe);
+  EXPECT_THAT(Evict(world, 4, chain), IsOk());
+  world.Kill(3);
+  world.Find(replica).filed.emplace(stripe, filed);
+  world.TakeOver(3);
+  world.Restart(3);
+  world.Fill();
+  ASSERT_EQ(Lookup(world, 1, chain).blocks, 4u);  // By what is filed.
+  for (const uint32_t n : {1u, world.HomeOf(RunId{chain.ids[0]}).value}) {
+    EXPECT_THAT(Put(world, n, chain), Each(IsOk()));
+    for (size_t block = 0; block < 4; ++block) EXPECT_THAT(Get(world, 2, chain, block), IsOk());
+  }
+}
+
+TEST(Homes, WhatIsLostForGoodIsNotShownAgainOnceARead) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  const StripeId stripe = *StripesOf(world, chain).begin();
+  size_t lost = 0;
+  for (FakeTarget* target : world.all_targets()) lost += target->shards.erase(stripe);
+  ASSERT_EQ(lost, 3u);
+  EXPECT_EQ(Lookup(world, 1, chain).blocks, 4u);
+  EXPECT_FALSE(Get(world, 1, chain, 0).ok());
+  EXPECT_EQ(Lookup(world, 4, chain).blocks, 0u);
+  EXPECT_TRUE(StripesOf(world, chain).empty());
+}
+
+TEST(Homes, WhatTargetsThatAreAwayMayHaveStaysFiled) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  const StripeId stripe = *StripesOf(world, chain).begin();
+  std::vector<FakeTarget*> holders;
+  for (FakeTarget* target : world.all_targets()) {
+    if (target->shards.contains(stripe)) holders.push_back(target);
+  }
+  ASSERT_EQ(holders.size(), 3u);
+  holders[0]->shards.erase(stripe);  // One is lost, and the others are away.
+  holders[1]->down = holders[2]->down = true;
+  EXPECT_FALSE(Get(world, 1, chain, 0).ok());
+  holders[1]->down = holders[2]->down = false;
+  world.RunFor(Seconds(10));
+  EXPECT_THAT(Get(world, 1, chain, 0), IsOk());
+}
+
 TEST(Homes, HitsOfOtherNodesReachTheHome) {
   World world({});
   const Chain chain = ChainAt(world, 3);
@@ -303,10 +374,14 @@ void Wander(uint64_t seed) {
     const uint64_t what = random.Below(20);
     const uint32_t n = any_node();
     if (what < 6 || chains.empty()) {
-      chains.push_back(MakeChain(world, 1 + random.Below(9), 3000));
+      const bool anew = chains.empty() || random.Chance(2, 3);
+      if (anew) chains.push_back(MakeChain(world, 1 + random.Below(9), 3000));
+      const size_t put_at = anew ? chains.size() - 1 : random.Below(chains.size());
       bool all = true;
-      for (const Status& put : Put(world, n, chains.back())) all = all && put.ok();
-      if (all) acknowledged.insert(chains.size() - 1);
+      for (const Status& put : Put(world, n, chains[put_at])) all = all && put.ok();
+      if (!all) continue;
+      acknowledged.insert(put_at);
+      evicted.erase(put_at);
       continue;
     }
     const size_t at = random.Below(chains.size());
