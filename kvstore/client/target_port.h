@@ -27,7 +27,7 @@ class TargetPort {
   virtual Task<Status> ReadVerified(StripeId stripe, ShardIndex index, MutableByteSpan into) = 0;
   // A hint without I/O: false when the target surely does not hold the shard.
   virtual bool MayHold(StripeId stripe, ShardIndex index) const = 0;
-  // Asks the target itself. Ok: it holds the shard; kNotFound: it does not; else it cannot be asked.
+  // Asks the target itself. Ok: it holds the shard; kNotFound: it does not; else it did not say.
   virtual Task<Status> Holds(StripeId stripe, ShardIndex index) = 0;
   virtual Task<Status> Drop(StripeId stripe) = 0;
   // Makes every append, drop and publication done so far survive a power cut.

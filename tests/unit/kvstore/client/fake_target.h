@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
@@ -164,18 +165,14 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
   }
 
   uint64_t used() const {
-    uint64_t bytes = 0;
-    for (const auto& [id, shard] : shards) bytes += shard.bytes.size();
-    return bytes;
+    return std::accumulate(shards.begin(), shards.end(), uint64_t{0},
+                           [](uint64_t sum, auto& one) { return sum + one.second.bytes.size(); });
   }
   // Flips a bit in every shard, without a trace in its checksum.
   void FlipBits(uint64_t byte) {
     for (auto& [id, shard] : shards) shard.bytes.data()[byte % shard.bytes.size()] ^= 0x10;
   }
-  void Wipe() {
-    shards.clear();
-    filed.clear();
-  }
+  void Wipe() { shards.clear(), filed.clear(); }
 
   struct Shard {
     ShardIndex index;
@@ -192,8 +189,8 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
   std::function<uint32_t()> now_seconds = nullptr;  // For the time of last use.
   Event* hold_reads = nullptr;  // Then reads wait for it.
   LookupGauge* lookup_gauge = nullptr;
-  int appends = 0, reads = 0, verified_reads = 0, syncs = 0, index_reads = 0;
-  int durable_publications = 0;
+  int appends = 0, reads = 0, verified_reads = 0, syncs = 0, index_reads = 0,
+      durable_publications = 0;
   uint64_t bytes_read = 0;
 
  private:

@@ -167,7 +167,7 @@ TEST(Homes, OfTwoNodesThatPutTheSameBlocksTheFirstWins) {
   for (uint32_t n = 1; n <= 4; ++n) EXPECT_THAT(Get(world, n, chain, 3), IsOk());
 }
 
-// The home files the stripe, and its answer is lost: the put fails, and nobody knows that it is there.
+// The home files the stripe, and its answer is lost: the put fails, and the stripe is there.
 TEST(Homes, WhatAnUnansweredPutLeftFiledIsWhole) {
   World world({});
   const Chain chain = ChainAt(world, 3);
