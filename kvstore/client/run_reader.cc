@@ -14,7 +14,7 @@ Task<Result<KnownRun>> RunReader::Read(RunKey key, std::span<const BlockId> want
   const size_t ask_max = ask == Ask::kReplicas ? std::min<size_t>(kIndexReplicas, order.size())
                                                : order.size();
   KnownRun run;
-  size_t next = 0;
+  size_t next = ask == Ask::kOthers ? 1 : 0;
   size_t answered = 0;
   Status failure(Code::kUnavailable, "no target answers for the index");
   while (next < ask_max && (all || !(answered > 0 && judge_.AllUsable(run, wanted)))) {

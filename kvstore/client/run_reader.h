@@ -19,6 +19,7 @@ class RunReader {
     kReplicas,    // One, and when it does not show every wanted block the others that should.
     kUntilFound,  // One, and when it does not show every wanted block all others.
     kAll,         // All at once, in any case.
+    kOthers,      // All but the first at once: that one was asked otherwise.
   };
   // `wanted` must live until the task is done. kUnavailable when nobody answers.
   Task<Result<KnownRun>> Read(RunKey key, std::span<const BlockId> wanted, Ask ask);

@@ -63,7 +63,7 @@ Task<Status> ClusterMember::StartAgent() {
 Task<Status> ClusterMember::OpenNetwork() {
   const NodeId self = agent_->id();
   KV_CO_ASSIGN_OR_RETURN(network_, parts_.links.Open(self));
-  caller_ = std::make_unique<PeerCaller>(parts_.clock, *network_, map_);
+  caller_ = std::make_unique<PeerCaller>(parts_.loop, parts_.clock, *network_, map_);
   map_.FetchBy(*caller_);
   const auto find_own = [this](TargetId id) { return FindOwn(id); };
   service_ = std::make_unique<PeerService>(parts_.clock, map_, find_own, PeerServiceOptions());
@@ -271,6 +271,7 @@ Task<void> ClusterMember::Close() {
   if (index_ != nullptr) co_await index_->Stop();
   co_await far_->Stop();
   co_await map_.Stop();
+  co_await caller_->Stop();
   co_await parts_.links.Stop();
 }
 
@@ -278,6 +279,7 @@ Task<void> ClusterMember::Abandon() {
   if (coordinator_ != nullptr) co_await coordinator_->Stop();
   co_await agent_->Stop();
   co_await map_.Stop();
+  if (caller_ != nullptr) co_await caller_->Stop();
   if (network_ != nullptr) co_await parts_.links.Stop();
 }
 

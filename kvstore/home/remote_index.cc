@@ -85,11 +85,39 @@ Task<Result<KnownRunPtr>> RemoteIndex::LoadAll(RunKey key) {
   co_return co_await LoadAnew(key, any, true);
 }
 
+// Shared by whoever waits for the home's answer and by what brings it.
+struct RemoteIndex::Loading {
+  explicit Loading(Loop& loop) : done(loop) {}
+  Event done;
+  Result<home::LoadAnswer> answer = Status(Code::kUnavailable);
+};
+
+Task<void> RemoteIndex::AskInto(std::shared_ptr<Loading> loading, home::LoadRequest request) {
+  const uint16_t hash = HashOf(request.key);
+  loading->answer = co_await AskHome<home::LoadAnswer>(hash, Verb::kLoad, std::move(request));
+  loading->done.Set();
+}
+
 Task<Result<KnownRunPtr>> RemoteIndex::LoadAnew(RunKey key, std::span<const BlockId> wanted,
                                                 bool all) {
   home::LoadRequest request{.key = key, .all = all};
   request.wanted.assign(wanted.begin(), wanted.end());
-  auto answer = co_await AskHome<home::LoadAnswer>(HashOf(key), Verb::kLoad, std::move(request));
+  const auto loading = std::make_shared<Loading>(parts_.loop);
+  background_.Hold(AskInto(loading, std::move(request)));
+  Event& done = loading->done;
+  if (!all && !done.is_set()) {
+    co_await parts_.clock.SleepUntil(parts_.clock.Now() + options_.late_after, &done);
+  }
+  if (!done.is_set() && !all) {
+    auto read = co_await reader_.Read(key, wanted, RunReader::Ask::kOthers);
+    if (!done.is_set() && read.ok() && judge().AllUsable(read.value(), wanted)) {
+      const auto run = std::make_shared<KnownRun>(std::move(read).value());
+      run->complete = false;
+      co_return run;
+    }
+  }
+  co_await done;
+  Result<home::LoadAnswer>& answer = loading->answer;
   if (answer.ok()) {
     const KnownRunPtr kept = cache_.Insert(key, Learn(key, wanted, std::move(answer).value()));
     kept->loaded_at = parts_.clock.Now();

@@ -28,6 +28,7 @@ struct RemoteIndexOptions {
   uint64_t cache_bytes_max = 64 * kMiB;
   Nanos cache_age_max = Seconds(1);
   Nanos call_timeout = Millis(500);
+  Nanos late_after = Millis(40);  // Then its replicas are asked beside the home, for hits.
   Nanos avoid_for = Seconds(1);  // A home that did not answer is not asked again before.
 };
 
@@ -92,7 +93,9 @@ class RemoteIndex final : public StripeIndex {
   template <typename Answer, typename Message>
   Task<Result<Answer>> AskHome(uint16_t group_hash, home::Verb verb, Message message);
 
+  struct Loading;
   Task<Result<KnownRunPtr>> LoadAnew(RunKey key, std::span<const BlockId> wanted, bool all);
+  Task<void> AskInto(std::shared_ptr<Loading> loading, home::LoadRequest request);
   KnownRun Learn(const RunKey& key, std::span<const BlockId> wanted, home::LoadAnswer answer);
   Task<void> AskStates(NodeId home, const std::vector<StripeId>& stripes,
                        std::vector<size_t> places, std::vector<StripeReport>& reports);

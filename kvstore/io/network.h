@@ -1,8 +1,8 @@
 // The seam to other nodes: a small body and a payload each way, and a deadline.
 //
 // The payload of a request is never copied on its way out, and that of an answer lands where the
-// caller says. Transports: TCP (kvstore/os/tcp_network.h) and the simulated one (tests/sim); all
-// pass tests/unit/kvstore/io/network_conformance_test.cc.
+// caller says. Transports: TCP (kvstore/os/tcp_network.h), RDMA (kvstore/rdma/rdma_network.h) and
+// the simulated one (tests/sim); all pass tests/unit/kvstore/io/network_conformance_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -63,6 +63,10 @@ class Network {
   // whatever it returned, nothing writes to `into` or reads the payload any more.
   virtual Task<Result<Answer>> Call(NodeId peer, Outgoing request, MutableByteSpan into,
                                     Instant deadline) = 0;
+
+  // Ends all calls that are on their way to the peer with kUnavailable, as soon as nothing uses
+  // their memory; for who knows that no answer will come. Later calls connect anew.
+  virtual void Abandon(NodeId peer) = 0;
 
   // `payload` is sector-aligned, as is that of the Reply.
   using Handler = std::function<Task<Reply>(NodeId source, Bytes body, Bytes payload)>;

@@ -33,6 +33,7 @@ class TcpNetwork final : public Network {
   }
   uint16_t port() const { return incoming_.port(); }
 
+  void Abandon(NodeId peer) override { outgoing_.Abandon(peer); }
   Task<Result<Answer>> Call(NodeId peer, Outgoing request, MutableByteSpan into,
                             Instant deadline) override;
   void Serve(Handler handler) override { incoming_.Serve(std::move(handler)); }

@@ -57,6 +57,12 @@ void TcpOutgoing::CloseStalled(Instant since) {
   }
 }
 
+void TcpOutgoing::Abandon(NodeId peer) {
+  for (auto& [id, connection] : connections_) {
+    if (connection->peer == peer) connection->tcp.stream().Close();
+  }
+}
+
 Task<void> TcpOutgoing::Stop() {
   calls_.Stop();
   for (auto& [id, connection] : connections_) connection->tcp.stream().Close();
@@ -173,7 +179,8 @@ Task<Received> TcpOutgoing::Land(TcpConnection& connection, FrameHeader header, 
 
 Status TcpOutgoing::Connect(NodeId peer, size_t slot, uint64_t connection_id) {
   KV_ASSIGN_OR_RETURN(const int socket, addresses_.at(peer).NewSocket());
-  connections_[connection_id] = std::make_unique<Connection>(parts_, socket, connection_id, slot);
+  connections_[connection_id] =
+      std::make_unique<Connection>(parts_, socket, connection_id, peer, slot);
   gate_.Hold(RunConnection(connection_id, peer));
   return {};
 }

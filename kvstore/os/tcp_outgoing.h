@@ -23,15 +23,18 @@ class TcpOutgoing {
   Status SetPeer(NodeId peer, const std::string& address);
   Task<Result<Network::Answer>> Call(NodeId peer, Network::Outgoing request, MutableByteSpan into,
                                      Instant deadline);
+  // As Network::Abandon: closes the connections to the peer.
+  void Abandon(NodeId peer);
   // Of peers that have kept us waiting in the middle of a frame since then.
   void CloseStalled(Instant since);
   Task<void> Stop();
 
  private:
   struct Connection {
-    Connection(const TcpParts& parts, int socket, uint64_t id, size_t place)
-        : tcp(parts.poller, socket, id), slot(place), greeted(parts.poller.loop()) {}
+    Connection(const TcpParts& parts, int socket, uint64_t id, NodeId other, size_t place)
+        : tcp(parts.poller, socket, id), peer(other), slot(place), greeted(parts.poller.loop()) {}
     TcpConnection tcp;
+    const NodeId peer;
     const size_t slot;
     Event greeted;  // The hello is over, one way or the other.
   };

@@ -7,7 +7,8 @@ namespace cairn::kv {
 namespace {
 
 constexpr uint32_t kMapRoomFirst = 64 * kKiB;
-constexpr Nanos kSilentFor = Seconds(1);
+constexpr Nanos kQuietFor = Millis(100);
+constexpr Nanos kSilentFor = Seconds(5);
 constexpr Nanos kAliveWithin = Millis(200);
 constexpr int kMapAttemptsMax = 4;  // A larger one takes two, and more when it grows meanwhile.
 
@@ -16,15 +17,10 @@ constexpr int kMapAttemptsMax = 4;  // A larger one takes two, and more when it 
 Task<Result<PeerCaller::Answer>> PeerCaller::Ask(Order order) {
   if (IsSilent(order)) co_return Status(Code::kUnavailable, "the node did not answer just now");
   Result<Network::Answer> answer = co_await Send(order);
-  if (answer.status().code() == Code::kUnavailable && order.repeat == Repeat::kOnce &&
-      clock_.Now() < order.deadline) {
+  const bool again = answer.code() == Code::kUnavailable && order.repeat == Repeat::kOnce &&
+                     clock_.Now() < order.deadline && !IsSilent(order);
+  if (again) {
     answer = co_await Send(order);
-  }
-  if (answer.ok()) silent_until_.erase(order.node);
-  if (answer.code() == Code::kDeadline) {
-    bool alive = false;
-    if (order.verb != peer::Verb::kProbe) alive = co_await IsAlive(order.node);
-    if (!alive) silent_until_[order.node] = clock_.Now() + kSilentFor;
   }
   if (!answer.ok()) co_return answer.status();
   Answer taken;
@@ -38,7 +34,30 @@ Task<Result<PeerCaller::Answer>> PeerCaller::Ask(Order order) {
   co_return std::move(taken);
 }
 
-// It may have waited for others until the deadline: this it can answer by itself.
+Task<void> PeerCaller::Stop() {
+  stopping_.Set();
+  return gate_.Close();
+}
+
+Task<void> PeerCaller::Watch(NodeId node) {
+  Peer& peer = peers_[node];
+  while (peer.waiting > 0 && !stopping_.is_set()) {
+    const Instant quiet_at = peer.heard_at + kQuietFor;
+    if (clock_.Now() < quiet_at) {
+      co_await clock_.SleepUntil(quiet_at, &stopping_);
+      continue;
+    }
+    const Instant heard_at = peer.heard_at;
+    const bool alive = co_await IsAlive(node);
+    if (alive || peer.heard_at != heard_at) continue;
+    peer.silent_until = clock_.Now() + kSilentFor;
+    network_.Abandon(node);
+    break;
+  }
+  peer.watched = false;
+}
+
+// It may wait for others: this it can answer by itself.
 Task<bool> PeerCaller::IsAlive(NodeId node) {
   const peer::GetMapRequest question{.room = 0};
   Order order{.node = node, .target = {}, .verb = peer::Verb::kGetMap};
@@ -49,9 +68,9 @@ Task<bool> PeerCaller::IsAlive(NodeId node) {
 }
 
 bool PeerCaller::IsSilent(const Order& order) const {
-  const auto silent = silent_until_.find(order.node);
-  return order.verb != peer::Verb::kProbe && silent != silent_until_.end() &&
-         clock_.Now() < silent->second;
+  const auto known = peers_.find(order.node);
+  return order.verb != peer::Verb::kProbe && known != peers_.end() &&
+         clock_.Now() < known->second.silent_until;
 }
 
 Task<Result<Network::Answer>> PeerCaller::Send(const Order& order) {
@@ -60,7 +79,20 @@ Task<Result<Network::Answer>> PeerCaller::Send(const Order& order) {
                                .budget_nanos = (order.deadline - clock_.Now()).value,
                                .target = order.target};
   Network::Outgoing request(peer::EncodeRequest(head, order.message), order.payload);
-  return network_.Call(order.node, std::move(request), order.into, order.deadline);
+  Peer& peer = peers_[order.node];
+  if (peer.waiting++ == 0) peer.heard_at = clock_.Now();
+  // A probe waits for a silent node as long as it likes.
+  if (!peer.watched && clock_.Now() >= peer.silent_until && !stopping_.is_set()) {
+    peer.watched = true;
+    gate_.Hold(Watch(order.node));
+  }
+  auto answer = co_await network_.Call(order.node, std::move(request), order.into, order.deadline);
+  --peer.waiting;
+  if (answer.ok()) {
+    peer.heard_at = clock_.Now();
+    peer.silent_until = Instant();
+  }
+  co_return answer;
 }
 
 Task<Result<Bytes>> PeerCaller::AskHome(NodeId node, Bytes request, Instant deadline) {

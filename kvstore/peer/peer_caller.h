@@ -5,6 +5,8 @@
 #include <map>
 #include <vector>
 
+#include "kvstore/async/event.h"
+#include "kvstore/async/gate.h"
 #include "kvstore/io/clock.h"
 #include "kvstore/io/network.h"
 #include "kvstore/peer/map_view.h"
@@ -15,8 +17,10 @@ namespace cairn::kv {
 // Loop thread only. All references must outlive it.
 class PeerCaller {
  public:
-  PeerCaller(Clock& clock, Network& network, MapView& map)
-      : clock_(clock), network_(network), map_(map) {}
+  PeerCaller(Loop& loop, Clock& clock, Network& network, MapView& map)
+      : clock_(clock), network_(network), map_(map), stopping_(loop), gate_(loop) {}
+  // Ends what it does in the background. No call may be in flight or follow.
+  Task<void> Stop();
 
   // Once more over a new connection when the first one broke, within the deadline: for requests
   // that may be done twice.
@@ -42,9 +46,10 @@ class PeerCaller {
     ByteSpan fields() const { return body.span().subspan(fields_at); }
   };
 
-  // Errors as of Network. A node that lets a deadline pass, and does not answer a small question
-  // within 200 ms more, is asked nothing but probes for a second, or until it answers: kUnavailable
-  // at once. When an answer tells of a newer map the MapView hears of it.
+  // Errors as of Network. A node of which calls wait, and that answers none for 100 ms, is asked a
+  // small question. When that has no answer within 200 ms either, the node is silent: all its calls
+  // end with kUnavailable, and every later one but a probe does so at once, until it answers (or
+  // for 5 s: then somebody has to try). When an answer tells of a newer map the MapView hears of it.
   Task<Result<Answer>> Ask(Order order);
 
   // What HomeService::Answer (kvstore/home) of that node returns.
@@ -56,14 +61,25 @@ class PeerCaller {
   Clock& clock() { return clock_; }
 
  private:
+  struct Peer {
+    uint32_t waiting = 0;  // Calls on their way.
+    bool watched = false;
+    Instant heard_at;      // Its last answer, or when the first of the waiting calls began.
+    Instant silent_until;
+  };
+
   Task<Result<Network::Answer>> Send(const Order& order);
+  // For as long as calls wait.
+  Task<void> Watch(NodeId node);
   Task<bool> IsAlive(NodeId node);
   bool IsSilent(const Order& order) const;
 
   Clock& clock_;
   Network& network_;
   MapView& map_;
-  std::map<NodeId, Instant> silent_until_;  // Nodes that do not answer.
+  std::map<NodeId, Peer> peers_;  // None is ever removed.
+  Event stopping_;
+  Gate gate_;
 };
 
 }  // namespace cairn::kv

@@ -39,6 +39,7 @@ class RdmaNetwork final : public Network {
   Status AddRegion(RdmaRegion region) { return regions_.Add(std::move(region)); }
   void RemoveRegion(MutableByteSpan memory) { regions_.Remove(memory); }
 
+  void Abandon(NodeId peer) override { outgoing_.Abandon(peer); }
   Task<Result<Answer>> Call(NodeId peer, Outgoing request, MutableByteSpan into,
                             Instant deadline) override;
   void Serve(Handler handler) override { incoming_.Serve(std::move(handler)); }

@@ -63,6 +63,12 @@ void RdmaOutgoing::SetPeer(NodeId id, std::vector<SocketAddress> addresses) {
   calls_.Meet(id);
 }
 
+void RdmaOutgoing::Abandon(NodeId peer) {
+  for (auto& [id, connection] : connections_) {
+    if (connection->peer == peer) connection->rdma.Close();
+  }
+}
+
 void RdmaOutgoing::Probe() {
   for (auto& [id, connection] : connections_) {
     if (connection->usable) connection->rdma.queue().Probe();
@@ -211,7 +217,7 @@ Received RdmaOutgoing::TakeAnswer(RdmaConnection& connection, RdmaFrame frame) {
 // --- Connections --------------------------------------------------------------------------------
 
 Status RdmaOutgoing::Connect(NodeId peer, size_t slot, uint64_t connection_id) {
-  connections_[connection_id] = std::make_unique<Connection>(parts_, connection_id, slot);
+  connections_[connection_id] = std::make_unique<Connection>(parts_, connection_id, peer, slot);
   gate_.Hold(RunConnection(connection_id, peer));
   return {};
 }

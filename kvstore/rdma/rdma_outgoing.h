@@ -24,14 +24,17 @@ class RdmaOutgoing {
   void SetPeer(NodeId peer, std::vector<SocketAddress> addresses);
   Task<Result<Network::Answer>> Call(NodeId peer, Network::Outgoing request, MutableByteSpan into,
                                      Instant deadline);
+  // As Network::Abandon: closes the connections to the peer.
+  void Abandon(NodeId peer);
   void Probe();
   Task<void> Stop();
 
  private:
   struct Connection {
-    Connection(const RdmaParts& parts, uint64_t id, size_t place)
-        : rdma(parts, id), slot(place), greeted(parts.poller.loop()) {}
+    Connection(const RdmaParts& parts, uint64_t id, NodeId other, size_t place)
+        : rdma(parts, id), peer(other), slot(place), greeted(parts.poller.loop()) {}
     RdmaConnection rdma;
+    const NodeId peer;
     const size_t slot;
     bool usable = false;
     Event greeted;  // Connecting and the hello are over, one way or the other.

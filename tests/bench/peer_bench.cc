@@ -122,7 +122,7 @@ std::vector<Figure> Run(const Options& options) {
   Node node(kClient, "");
   Must(node.network().SetPeer(kServer, "127.0.0.1:" + std::to_string(server.port())).ok(),
        "no address");
-  kv::PeerCaller caller(node.clock(), node.network(), node.map());
+  kv::PeerCaller caller(node.loop(), node.clock(), node.network(), node.map());
   const kv::PeerTargetOptions patient{.read_timeout = kv::Seconds(20)};
   kv::PeerTarget target(node.loop(), caller, kServer, kv::TargetId{kTarget}, patient);
   std::vector<Figure> figures;
@@ -144,6 +144,7 @@ std::vector<Figure> Run(const Options& options) {
     figures.push_back({name, Median(through_peer), Median(bare), "bare socket"});
   }
   node.poller().Await(target.Stop());
+  node.poller().Await(caller.Stop());
   node.poller().Await(node.network().Stop());
   return figures;
 }

@@ -41,7 +41,7 @@ class SimNetwork::Node final : public kv::Network {
       co_return Status(Code::kInvalid, "request is larger than a message may be");
     }
     if (deadline <= network_.clock_.Now()) co_return Status(Code::kDeadline, "too late to call");
-    PendingCall pending(network_.loop_, into);
+    PendingCall pending(network_.loop_, target, into);
     const uint64_t call = network_.next_call_++;
     pending_.emplace(call, &pending);
     Message message{.source = id_, .target = target, .call = call,
@@ -54,6 +54,12 @@ class SimNetwork::Node final : public kv::Network {
     if (!pending.done.is_set()) co_return Status(Code::kDeadline, "no answer in time");
     if (!pending.answer.has_value()) co_return Status(Code::kUnavailable, "peer is not reachable");
     co_return std::move(*pending.answer);
+  }
+
+  void Abandon(NodeId peer) override {
+    for (auto& [call, pending] : pending_) {
+      if (pending->target == peer) pending->done.Set();
+    }
   }
 
   // A node that crashed serves again by calling this anew.
@@ -85,8 +91,10 @@ class SimNetwork::Node final : public kv::Network {
 
  private:
   struct PendingCall {
-    PendingCall(kv::Loop& loop, MutableByteSpan memory) : done(loop), into(memory) {}
+    PendingCall(kv::Loop& loop, NodeId peer, MutableByteSpan memory)
+        : done(loop), target(peer), into(memory) {}
     kv::Event done;
+    const NodeId target;
     const MutableByteSpan into;
     std::optional<Answer> answer;
   };

@@ -266,6 +266,27 @@ TEST(Homes, WithoutItsHomeARunIsReadButNotLeased) {
   for (size_t block = 0; block < 4; ++block) EXPECT_THAT(Get(world, 2, chain, block), IsOk());
 }
 
+TEST(Homes, AHitDoesNotWaitForAHomeThatIsLate) {
+  World world({});
+  const auto has_shard_at = [&](const Chain& chain, uint32_t n) {
+    const StripeId stripe = *StripesOf(world, chain).begin();
+    for (FakeTarget* target : world.all_targets()) {
+      if (NodeOf(target->id()) == NodeId{n} && target->shards.contains(stripe)) return true;
+    }
+    return false;
+  };
+  Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  while (has_shard_at(chain, 3)) {
+    chain = ChainAt(world, 3);
+    EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  }
+  world.links().cuts.insert({{3}, {1}});  // Its answer would be missed after 200 ms.
+  const Instant began = world.clock().Now();
+  EXPECT_THAT(Get(world, 1, chain, 0), IsOk());
+  EXPECT_LT(world.clock().Now(), began + Millis(100));
+}
+
 TEST(Homes, ANewHomeLeasesAndEvictsOnlyAfterTheGrace) {
   World world({});
   const Chain chain = ChainAt(world, 3);

@@ -263,6 +263,22 @@ TEST_P(NetworkConformance, APeerThatDiesInTheMiddleOfALandingLeavesTheMemoryAlon
   }
 }
 
+TEST_P(NetworkConformance, AnAbandonedPeerEndsItsCallsAndIsCalledAnew) {
+  Bytes into(1 << 20);
+  std::vector<Task<Answered>> calls;
+  calls.push_back(Start("hold"));
+  calls.push_back(Start(Say("hold with payload", {}), into.span(), Soon()));
+  rig_->RunUntil([&] { return heard_.size() == 2; });
+  rig_->node(kCaller).Abandon(kServer);
+  const Instant began = rig_->clock().Now();
+  for (Task<Answered>& call : calls) {
+    EXPECT_THAT(rig_->Await(std::move(call)), HasCode(Code::kUnavailable));
+  }
+  EXPECT_LT(rig_->clock().Now(), began + Seconds(20));  // Not at their deadline.
+  rig_->node(kCaller).Abandon(NodeId{77});  // Nobody.
+  EXPECT_THAT(Call("anew"), IsOk());
+}
+
 TEST_P(NetworkConformance, ANodeThatNobodyKnowsIsUnavailable) {
   EXPECT_THAT(rig_->Await(rig_->node(kCaller).Call(NodeId{77}, Say("x"), {}, Soon())),
               HasCode(Code::kUnavailable));

@@ -31,7 +31,7 @@ constexpr NodeId ServerId(uint32_t i) { return NodeId{100 + i}; }
 class ClientNode {
  public:
   ClientNode(Loop& loop, Clock& clock, Network& network, const std::vector<TargetId>& targets)
-      : caller_(clock, network, map_) {
+      : caller_(loop, clock, network, map_) {
     std::vector<TargetPort*> ports;
     for (uint32_t i = 0; i < targets.size(); ++i) {
       peers_.push_back(std::make_unique<PeerTarget>(loop, caller_, ServerId(i), targets[i],

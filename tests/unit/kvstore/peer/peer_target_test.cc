@@ -32,7 +32,8 @@ class TargetTest : public ::testing::TestWithParam<RigKind> {
     world_ = std::make_unique<TargetWorld>(*rig_);
     local_ = &world_->AddTarget();
     StartService();
-    caller_ = std::make_unique<PeerCaller>(rig_->clock(), rig_->node(kClient), client_map_);
+    caller_ = std::make_unique<PeerCaller>(rig_->loop(), rig_->clock(), rig_->node(kClient),
+                                           client_map_);
     if (IsLocal()) return;
     const PeerTargetOptions options{
         .read_timeout = Seconds(20), .write_timeout = Seconds(20), .flush_every = Millis(20)};
@@ -41,6 +42,7 @@ class TargetTest : public ::testing::TestWithParam<RigKind> {
   void TearDown() override {
     if (peer_ != nullptr) world_->Await(peer_->Stop());
     peer_.reset();
+    if (caller_ != nullptr) world_->Await(caller_->Stop());
     world_.reset();
     rig_.reset();
   }
