@@ -1,15 +1,17 @@
 // The head is made anew for a repeated request: less of its budget is left.
 #include "kvstore/peer/peer_caller.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 namespace cairn::kv {
 namespace {
 
 constexpr uint32_t kMapRoomFirst = 64 * kKiB;
-constexpr Nanos kQuietFor = Millis(100);
+constexpr Nanos kPatienceMin = Millis(50);
+constexpr Nanos kPatienceMax = Millis(200);
 constexpr Nanos kSilentFor = Seconds(5);
-constexpr Nanos kAliveWithin = Millis(200);
 constexpr int kMapAttemptsMax = 4;  // A larger one takes two, and more when it grows meanwhile.
 
 }  // namespace
@@ -34,6 +36,24 @@ Task<Result<PeerCaller::Answer>> PeerCaller::Ask(Order order) {
   co_return std::move(taken);
 }
 
+// RFC 6298, section 2.
+void PeerCaller::Peer::Learn(Nanos took) {
+  if (!smoothed) {
+    smoothed = took;
+    variation = Nanos{took.value / 2};
+    return;
+  }
+  const int64_t error = std::abs(smoothed->value - took.value);
+  variation.value += (error - variation.value) / 4;
+  smoothed->value += (took.value - smoothed->value) / 8;
+}
+
+Nanos PeerCaller::Peer::Patience() const {
+  if (!smoothed) return kPatienceMax;
+  const Nanos usual{smoothed->value + 4 * variation.value};
+  return std::clamp(usual, kPatienceMin, kPatienceMax);
+}
+
 Task<void> PeerCaller::Stop() {
   stopping_.Set();
   return gate_.Close();
@@ -42,7 +62,8 @@ Task<void> PeerCaller::Stop() {
 Task<void> PeerCaller::Watch(NodeId node) {
   Peer& peer = peers_[node];
   while (peer.waiting > 0 && !stopping_.is_set()) {
-    const Instant quiet_at = peer.heard_at + kQuietFor;
+    const Nanos quiet{std::max(kPatienceMin.value, peer.Patience().value / 2)};
+    const Instant quiet_at = peer.heard_at + quiet;
     if (clock_.Now() < quiet_at) {
       co_await clock_.SleepUntil(quiet_at, &stopping_);
       continue;
@@ -62,7 +83,7 @@ Task<bool> PeerCaller::IsAlive(NodeId node) {
   const peer::GetMapRequest question{.room = 0};
   Order order{.node = node, .target = {}, .verb = peer::Verb::kGetMap};
   order.message = peer::Encode(question).value();
-  order.deadline = clock_.Now() + kAliveWithin;
+  order.deadline = clock_.Now() + peers_[node].Patience();
   const Result<Network::Answer> answer = co_await Send(order);
   co_return answer.ok();
 }
@@ -86,10 +107,12 @@ Task<Result<Network::Answer>> PeerCaller::Send(const Order& order) {
     peer.watched = true;
     gate_.Hold(Watch(order.node));
   }
+  const Instant began = clock_.Now();
   auto answer = co_await network_.Call(order.node, std::move(request), order.into, order.deadline);
   --peer.waiting;
   if (answer.ok()) {
     peer.heard_at = clock_.Now();
+    peer.Learn(clock_.Now() - began);
     peer.silent_until = Instant();
   }
   co_return answer;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "kvstore/async/event.h"
@@ -46,10 +47,12 @@ class PeerCaller {
     ByteSpan fields() const { return body.span().subspan(fields_at); }
   };
 
-  // Errors as of Network. A node of which calls wait, and that answers none for 100 ms, is asked a
-  // small question. When that has no answer within 200 ms either, the node is silent: all its calls
-  // end with kUnavailable, and every later one but a probe does so at once, until it answers (or
-  // for 5 s: then somebody has to try). When an answer tells of a newer map the MapView hears of it.
+  // Errors as of Network. A node of which calls wait, and that answers none for a while, is asked a
+  // small question. When that has no answer in time either, the node is silent: all its calls end
+  // with kUnavailable, and every later one but a probe does so at once, until it answers (or for
+  // 5 s: then somebody has to try). In time is what its answers take lately, as of RFC 6298, and
+  // 50 to 200 ms; a while is half of it, and at least 50 ms.
+  // When an answer tells of a newer map the MapView hears of it.
   Task<Result<Answer>> Ask(Order order);
 
   // What HomeService::Answer (kvstore/home) of that node returns.
@@ -66,6 +69,11 @@ class PeerCaller {
     bool watched = false;
     Instant heard_at;      // Its last answer, or when the first of the waiting calls began.
     Instant silent_until;
+    std::optional<Nanos> smoothed = {};  // How long its answers take,
+    Nanos variation;                     // and by how much that varies.
+
+    void Learn(Nanos took);
+    Nanos Patience() const;
   };
 
   Task<Result<Network::Answer>> Send(const Order& order);
