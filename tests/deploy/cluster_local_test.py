@@ -139,15 +139,16 @@ class InNamespaces(Case):
     def pings(self, cluster, source, target):
         """Whether datagrams arrive: from the target at the source, and the other way."""
         rows = cluster.status()
-        receive = ("import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('', 4000)); "
-                   "print('bound', flush=True); s.settimeout(1); print(s.recv(9))")
+        receive = ("import socket, sys; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('', 4000)); "
+                   "print('bound', flush=True); sys.stdin.read(); s.settimeout(1); print(s.recv(9))")
         send = "import socket, sys; socket.socket(type=socket.SOCK_DGRAM).sendto(b'hello', (sys.argv[1], 4000))"
         arrived = []
         for sender, receiver in ((target, source), (source, target)):
             with subprocess.Popen(cluster.command("exec", receiver, "python3", "-c", receive), text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as waiting:
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as waiting:
                 waiting.stdout.readline()
                 cluster("exec", sender, "python3", "-c", send, rows[receiver]["address"])
+                waiting.stdin.close()  # It was sent.
                 arrived.append("hello" in waiting.stdout.read())
         return arrived
 
