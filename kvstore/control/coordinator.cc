@@ -4,57 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "kvstore/control/member_reports.h"
 #include "kvstore/control/node_report.h"
-#include "kvstore/control/repair_plan.h"
 
 namespace cairn::kv {
 namespace {
 
 constexpr int64_t kRefreshes = 4;  // Of the lease, in its length.
-
-// Everything under ControlKeys::Members(), as the planners want it.
-struct Members {
-  Observation seen;
-  std::vector<VacatedReport> vacated;
-  std::vector<FilledPlace> filled;
-};
-
-void TakeReport(Members& members, const KeyValue& entry) {
-  const auto report = DecodeReport(entry.value);
-  if (!report.ok()) return;  // It says nothing, so the node is not heard of.
-  SeenNode node{.entry = report.value().entry, .targets = {}};
-  for (const TargetReport& target : report.value().targets) node.targets.push_back(target.target);
-  members.seen.nodes.push_back(std::move(node));
-}
-
-void TakeWork(Members& members, const KeyValue& entry) {
-  const auto work = DecodeWork(entry.value);
-  if (!work.ok()) return;
-  const NodeId node{static_cast<uint32_t>(ControlKeys::IdOf(entry.key))};
-  for (const NodeWork::Vacated& vacated : work.value().vacated) {
-    members.vacated.push_back({.node = node, .target = vacated.target, .epoch = vacated.epoch});
-  }
-  members.filled.insert(members.filled.end(), work.value().filled.begin(),
-                        work.value().filled.end());
-}
-
-Members Read(const Snapshot& snapshot, const ControlKeys& keys, Instant now) {
-  Members members;
-  members.seen.now = now;
-  for (const KeyValue& entry : snapshot.entries) {
-    const uint64_t id = ControlKeys::IdOf(entry.key);
-    if (entry.key.starts_with(keys.Reports())) {
-      TakeReport(members, entry);
-    } else if (entry.key.starts_with(keys.Work())) {
-      TakeWork(members, entry);
-    } else if (entry.key.starts_with(keys.DrainNodes())) {
-      members.seen.draining_nodes.push_back({static_cast<uint32_t>(id)});
-    } else if (entry.key.starts_with(keys.DrainTargets())) {
-      members.seen.draining_targets.push_back({id});
-    }
-  }
-  return members;
-}
 
 }  // namespace
 
@@ -201,7 +157,7 @@ Task<Status> Coordinator::Step() {
 // Places are planned only when something is other than it was when they came to rest: in a large
 // cluster that costs most of a second.
 MapContent Coordinator::PlanNext(const Snapshot& snapshot) {
-  const Members members = Read(snapshot, keys_, clock_.Now());
+  const MemberReports members = ReadMemberReports(snapshot, keys_, clock_.Now());
   MapContent next = map_->content();
   ++next.epoch;
   TellNews(membership_->Step(members.seen, next));

@@ -2,6 +2,8 @@
 #include "kvstore/control/repair_plan.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "kvstore/base/checksum.h"
 #include "kvstore/control/target_table.h"
@@ -31,6 +33,30 @@ std::map<NodeId, uint64_t> HomesSince(const MapContent& content, const TargetTab
   }
   return since;
 }
+
+// What all homes together say of targets.
+class Verdicts {
+ public:
+  Verdicts(const MapContent& content, std::span<const VacatedReport> reports)
+      : homes_(HomesSince(content, TargetTable(content))) {
+    for (const VacatedReport& report : reports) {
+      uint64_t& epoch = said_[{report.target, report.node}];
+      epoch = std::max(epoch, report.epoch);
+    }
+  }
+
+  // Each home has said so since the target was last changed, and since it has its groups.
+  bool IsVacated(const TargetEntry& target) const {
+    return std::all_of(homes_.begin(), homes_.end(), [&](const auto& home) {
+      const auto found = said_.find({target.id, home.first});
+      return found != said_.end() && found->second >= std::max(home.second, target.since);
+    });
+  }
+
+ private:
+  std::map<std::pair<TargetId, NodeId>, uint64_t> said_;
+  const std::map<NodeId, uint64_t> homes_;  // Since when each is home of all its groups.
+};
 
 }  // namespace
 
@@ -115,21 +141,29 @@ TargetId Successors::Of(std::span<const TargetId> stripe, TargetId leaving) cons
 }
 
 void ForgetVacated(MapContent& content, std::span<const VacatedReport> reports) {
-  std::map<std::pair<TargetId, NodeId>, uint64_t> said;
-  for (const VacatedReport& report : reports) {
-    uint64_t& epoch = said[{report.target, report.node}];
-    epoch = std::max(epoch, report.epoch);
-  }
-  if (said.empty()) return;
-  const TargetTable table(content);
-  const std::map<NodeId, uint64_t> homes = HomesSince(content, table);
+  if (reports.empty()) return;
+  const Verdicts verdicts(content, reports);
   std::erase_if(content.targets, [&](const TargetEntry& target) {
-    if (target.state != MemberState::kLost) return false;
-    return std::all_of(homes.begin(), homes.end(), [&](const auto& home) {
-      const auto found = said.find({target.id, home.first});
-      return found != said.end() && found->second >= std::max(home.second, target.since);
-    });
+    return target.state == MemberState::kLost && verdicts.IsVacated(target);
   });
+}
+
+std::vector<TargetId> VacatedTargets(const MapContent& content,
+                                     std::span<const VacatedReport> reports) {
+  const Verdicts verdicts(content, reports);
+  std::set<TargetId> in_groups;
+  for (const Group& group : content.groups) {
+    if (group.filling != 0) return {};  // Whose place it was is not known.
+    in_groups.insert(group.targets.begin(), group.targets.end());
+  }
+  std::vector<TargetId> vacated;
+  for (const TargetEntry& target : content.targets) {
+    const bool leaving = target.draining || target.state == MemberState::kLost;
+    if (!leaving || in_groups.contains(target.id) || !verdicts.IsVacated(target)) continue;
+    vacated.push_back(target.id);
+  }
+  std::sort(vacated.begin(), vacated.end());
+  return vacated;
 }
 
 }  // namespace cairn::kv

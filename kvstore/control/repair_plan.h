@@ -57,4 +57,9 @@ struct VacatedReport {
 // targets stay until their node no longer shows them and they are lost, too.
 void ForgetVacated(MapContent& content, std::span<const VacatedReport> reports);
 
+// Those lost and draining targets that may be taken away: no home needs them any more, by the same
+// rule, no index group has a place there, and whoever got those places has filled them. Ascending.
+std::vector<TargetId> VacatedTargets(const MapContent& content,
+                                     std::span<const VacatedReport> reports);
+
 }  // namespace cairn::kv

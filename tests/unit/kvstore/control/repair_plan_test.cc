@@ -128,5 +128,30 @@ TEST(RepairPlan, ADrainingTargetIsNeverForgottenWhileItIsThere) {
   EXPECT_EQ(content.targets.size(), count);
 }
 
+TEST(RepairPlan, ADrainedTargetMayBeTakenAwayOnceAllHomesHaveLookedAndNoGroupIsThere) {
+  MapContent content = PlannedCluster({.nodes = 20});
+  const TargetId leaving = content.targets[9].id;
+  const auto reports_of = [&] {
+    std::vector<VacatedReport> reports;
+    for (const NodeEntry& node : content.nodes) {
+      reports.push_back({node.id, leaving, content.epoch});
+    }
+    return reports;
+  };
+  EXPECT_THAT(VacatedTargets(content, reports_of()), IsEmpty());  // Nobody asked for it.
+  ++content.epoch;
+  content.targets[9].draining = true;
+  content.targets[9].since = content.epoch;
+  EXPECT_THAT(VacatedTargets(content, reports_of()), IsEmpty());  // It still has index groups.
+  ++content.epoch;
+  PlanPlaces(content);
+  std::vector<VacatedReport> reports = reports_of();
+  EXPECT_THAT(VacatedTargets(content, reports), IsEmpty());  // Others are getting its places.
+  for (Group& group : content.groups) group.filling = 0;
+  EXPECT_THAT(VacatedTargets(content, reports), ElementsAre(leaving));
+  reports.back().epoch = content.targets[9].since - 1;
+  EXPECT_THAT(VacatedTargets(content, reports), IsEmpty());
+}
+
 }  // namespace
 }  // namespace cairn::kv
