@@ -21,6 +21,8 @@ ClusterMember::ClusterMember(Parts parts, ClusterOptions options)
       options_(std::move(options)),
       map_(parts.loop, parts.clock, parts.log),
       spaces_(parts.loop, parts.clock, parts.control, ControlKeys(options_.agent.cluster)),
+      admin_(parts.clock, parts.control, map_,
+             {.cluster = options_.agent.cluster, .call_timeout = options_.agent.call_timeout}),
       stopping_(parts.loop),
       background_(parts.loop) {}
 
@@ -51,7 +53,10 @@ Task<Status> ClusterMember::StartAgent() {
   Report();
   const Instant deadline = parts_.clock.Now() + options_.join_timeout;
   const Status started = co_await agent_->Start(deadline);
-  if (started.ok()) co_return Status();
+  if (started.ok()) {
+    admin_.SetSelf(agent_->id());
+    co_return Status();
+  }
   if (started.code() == Code::kConflict) {
     co_return Explain(started, "cluster.node: the name '" + options_.agent.self.name +
                                    "' is taken; stop the other process, or give this node a name "

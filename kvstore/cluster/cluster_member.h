@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "kvstore/cluster/control_admin.h"
 #include "kvstore/cluster/control_spaces.h"
 #include "kvstore/cluster/duties.h"
 #include "kvstore/cluster/far_targets.h"
@@ -52,6 +53,7 @@ class ClusterMember final : public Surroundings {
   ~ClusterMember() override;
 
   ClusterView view() const;
+  ClusterAdmin& admin() { return admin_; }
 
   // kUnavailable: the control store, or a map, is not to be had. kConflict: the name is taken.
   // kInvalid: the cluster was made otherwise than the options say.
@@ -101,6 +103,7 @@ class ClusterMember final : public Surroundings {
   NodeMap map_;
   std::shared_ptr<const ClusterMap> followed_;  // The last map that all parts were told of.
   ControlSpaces spaces_;
+  ControlAdmin admin_;
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<Coordinator> coordinator_;
   Network* network_ = nullptr;  // Null until it is open.

@@ -111,6 +111,7 @@ Status Serve(DaemonConfig config, const DaemonFlags& flags, Signals& signals, Da
   if (config.cluster.enabled) {
     cluster = std::make_unique<TcpCluster>(config, log);
     service_options.cluster_view = [&cluster] { return cluster->view(); };
+    service_options.cluster_admin = [&cluster]() -> ClusterAdmin& { return cluster->admin(); };
     // Appended by some node, and not published for so long: nobody will.
     config.node.node.reclaim.unpublished_age = Seconds(120);
   }

@@ -39,7 +39,8 @@ class StoreService::Core {
                                    .log = log_,
                                    .store = *metered_,
                                    .sessions = parts.node.striped(),
-                                   .admin = &*admin_};
+                                   .admin = &*admin_,
+                                   .cluster = ClusterAdminOrNull()};
     KV_ASSIGN_OR_RETURN(server_, Server::Start(server_parts, options_.server));
     tcp_port_ = server_->tcp_port();
     stopping_.emplace(parts.poller.loop());
@@ -87,6 +88,10 @@ class StoreService::Core {
   uint16_t tcp_port() const { return tcp_port_; }
 
  private:
+  ClusterAdmin* ClusterAdminOrNull() const {
+    return options_.cluster_admin ? &options_.cluster_admin() : nullptr;
+  }
+
   enum class Phase : uint8_t { kOpening, kServing, kStopped };
 
   // REQUIRES: mutex_ is held.

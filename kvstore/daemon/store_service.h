@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kvstore/base/log.h"
+#include "kvstore/control/cluster_admin.h"
 #include "kvstore/control/cluster_view.h"
 #include "kvstore/daemon/http_endpoint.h"
 #include "kvstore/metrics/exposition.h"
@@ -22,6 +23,8 @@ struct StoreServiceOptions {
   // What the cluster is like; asked on the store's thread. Empty: there is none. Where there is
   // one, no self-test is run: whether blocks can be put depends on other nodes.
   std::function<ClusterView()> cluster_view = {};
+  // For the verbs of ClusterAdmin; asked once, at the start. Set when cluster_view is.
+  std::function<ClusterAdmin&()> cluster_admin = {};
   Nanos sample_interval = Seconds(1);  // Of what MetricsPage tells.
 };
 

@@ -110,5 +110,6 @@ Result<Surroundings*> TcpCluster::Open(const Parts& parts) {
 void TcpCluster::Close() { core_.reset(); }
 
 ClusterView TcpCluster::view() const { return core_->member->view(); }
+ClusterAdmin& TcpCluster::admin() { return core_->member->admin(); }
 
 }  // namespace cairn::kv

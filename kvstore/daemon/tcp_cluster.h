@@ -22,6 +22,7 @@ class TcpCluster final : public EmbeddedCluster {
 
   // On the store's thread, between Open and Close.
   ClusterView view() const;
+  ClusterAdmin& admin();
 
  private:
   class Links;

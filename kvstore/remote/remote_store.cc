@@ -1,4 +1,4 @@
-// The verbs of the two interfaces, each as one message.
+// The verbs of the three interfaces, each as one message.
 #include "kvstore/remote/remote_store.h"
 
 #include <unistd.h>
@@ -134,6 +134,20 @@ Task<Status> RemoteStore::StartRepair(uint64_t bytes_per_second) {
 Task<Status> RemoteStore::StopRepair() { return core_->Tell(Verb::kStopRepair, wire::Empty()); }
 Task<Result<MaintenanceStatus>> RemoteStore::RepairStatus() {
   return core_->Ask<MaintenanceStatus>(Verb::kRepairStatus, wire::Empty());
+}
+
+// --- ClusterAdmin -------------------------------------------------------------------------------
+
+Task<Result<ClusterInfo>> RemoteStore::DescribeCluster() {
+  return core_->Ask<ClusterInfo>(Verb::kDescribeCluster, wire::Empty());
+}
+Task<Status> RemoteStore::DrainNode(std::string node, Draining wanted) {
+  wire::DrainNodeRequest request{.node = std::move(node), .wanted = wanted};
+  return core_->Tell(Verb::kDrainNode, std::move(request));
+}
+Task<Status> RemoteStore::DrainTarget(TargetId target, Draining wanted) {
+  wire::DrainTargetRequest request{.target = target, .wanted = wanted};
+  return core_->Tell(Verb::kDrainTarget, std::move(request));
 }
 
 }  // namespace cairn::kv

@@ -20,6 +20,7 @@
 #include "kvstore/base/log.h"
 #include "kvstore/client/block_store.h"
 #include "kvstore/client/store_admin.h"
+#include "kvstore/control/cluster_admin.h"
 #include "kvstore/io/clock.h"
 #include "kvstore/os/poller.h"
 #include "kvstore/os/tls.h"
@@ -38,7 +39,7 @@ struct RemoteOptions {
   Nanos connect_timeout = Seconds(5);
   Nanos reconnect_delay_min = Millis(10);
   Nanos reconnect_delay_max = Seconds(1);
-  std::string admin_token = {};  // For the verbs of StoreAdmin over TCP.
+  std::string admin_token = {};  // For the verbs of StoreAdmin and ClusterAdmin over TCP.
   std::string name = {};         // For the server's log; up to 128 bytes. Empty: the process id.
 };
 
@@ -61,7 +62,7 @@ struct RemoteStats {
 };
 
 // On the poller's loop thread only; kvstore/remote/remote_client.h is the thread-safe one.
-class RemoteStore final : public BlockStore, public StoreAdmin {
+class RemoteStore final : public BlockStore, public StoreAdmin, public ClusterAdmin {
  public:
   // Connects, and fails when that fails for the first time: kUnavailable (nobody listens there, or
   // no answer came), kConflict (another version), kInvalid (the options).
@@ -116,6 +117,11 @@ class RemoteStore final : public BlockStore, public StoreAdmin {
   Task<Status> StartRepair(uint64_t bytes_per_second) override;
   Task<Status> StopRepair() override;
   Task<Result<MaintenanceStatus>> RepairStatus() override;
+
+  // --- ClusterAdmin. kInvalid where the server does not let this client, or is no cluster's. ---
+  Task<Result<ClusterInfo>> DescribeCluster() override;
+  Task<Status> DrainNode(std::string node, Draining wanted) override;
+  Task<Status> DrainTarget(TargetId target, Draining wanted) override;
 
  private:
   class Core;

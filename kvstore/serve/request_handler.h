@@ -45,6 +45,7 @@ class RequestHandler {
   Task<std::optional<Body>> PerformOnChain(Session& session, Request& request);
   Task<std::optional<Body>> PerformAdmin(Session& session, Request& request);
   Task<std::optional<Body>> PerformPlainAdmin(Session& session, wire::Verb verb);
+  Task<std::optional<Body>> PerformCluster(Session& session, Request& request);
   Task<std::optional<Body>> Attach(Session& session, NamespaceOptions options);
   std::optional<Body> Register(Connection& connection, const Request& request);
 

@@ -35,7 +35,9 @@ Task<std::optional<Body>> RequestHandler::Perform(Connection& connection, Reques
   const Verb verb = request.header.verb;
   if (wire::IsAdmin(verb)) {
     const bool may = session.may_administer && parts_.admin != nullptr;
-    if (may) return PerformAdmin(session, request);
+    const bool of_cluster = verb >= Verb::kDescribeCluster;
+    if (of_cluster && session.may_administer) return PerformCluster(session, request);
+    if (may && !of_cluster) return PerformAdmin(session, request);
   } else if (verb != Verb::kPing && verb != Verb::kRegister && verb != Verb::kUnregister) {
     return PerformStore(session, request);
   }

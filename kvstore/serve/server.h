@@ -21,6 +21,7 @@
 #include "kvstore/base/units.h"
 #include "kvstore/client/block_store.h"
 #include "kvstore/client/store_admin.h"
+#include "kvstore/control/cluster_admin.h"
 #include "kvstore/io/clock.h"
 #include "kvstore/os/poller.h"
 #include "kvstore/os/tls.h"
@@ -47,8 +48,8 @@ struct ServerOptions {
   Nanos stall_timeout = Seconds(10);
   // After a request the loop spins for more before it sleeps, for at most so long; 0: never.
   Nanos spin_after_request = Micros(50);
-  // Who may use the verbs of StoreAdmin: everybody on the unix socket (its file mode guards it),
-  // and on TCP who names this token; empty: nobody on TCP.
+  // Who may use the verbs of StoreAdmin and ClusterAdmin: everybody on the unix socket (its file
+  // mode guards it), and on TCP who names this token; empty: nobody on TCP.
   std::string admin_token = {};
 };
 
@@ -60,6 +61,7 @@ struct ServerParts {
   BlockStore& store;
   SessionHost& sessions;
   StoreAdmin* admin = nullptr;  // Null: its verbs are refused.
+  ClusterAdmin* cluster = nullptr;  // Null: the store is no cluster's; its verbs are told so.
 };
 
 struct ServerStats {

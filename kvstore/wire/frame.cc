@@ -46,6 +46,9 @@ bool IsKnown(Verb verb) {
     case Verb::kStartRepair:
     case Verb::kStopRepair:
     case Verb::kRepairStatus:
+    case Verb::kDescribeCluster:
+    case Verb::kDrainNode:
+    case Verb::kDrainTarget:
       return true;
   }
   return false;

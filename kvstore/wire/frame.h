@@ -41,6 +41,9 @@ enum class Verb : uint8_t {
   kStartRepair = 74,
   kStopRepair = 75,
   kRepairStatus = 76,
+  kDescribeCluster = 77,
+  kDrainNode = 78,
+  kDrainTarget = 79,
 };
 bool IsKnown(Verb verb);
 inline bool IsAdmin(Verb verb) { return verb >= Verb::kStats; }

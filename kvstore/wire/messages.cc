@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "kvstore/wire/cluster_fields.h"
 #include "kvstore/wire/field_lists.h"
 
 namespace cairn::kv::wire {
@@ -221,6 +222,18 @@ void Fields(Io& io, For<Io, RateRequest>& request) {
   io.Int(request.bytes_per_second);
 }
 
+template <typename Io>
+void Fields(Io& io, For<Io, DrainNodeRequest>& request) {
+  io.Text(request.node, kNodeTextMax);
+  io.Enum(request.wanted, Draining::kYes);
+}
+
+template <typename Io>
+void Fields(Io& io, For<Io, DrainTargetRequest>& request) {
+  io.Int(request.target.value);
+  io.Enum(request.wanted, Draining::kYes);
+}
+
 }  // namespace
 
 template <typename Message>
@@ -298,6 +311,8 @@ Status ParseRequest(Verb verb, ByteSpan body) {
     case Verb::kInspect: return Try<InspectRequest>(body);
     case Verb::kStartScrub:
     case Verb::kStartRepair: return Try<RateRequest>(body);
+    case Verb::kDrainNode: return Try<DrainNodeRequest>(body);
+    case Verb::kDrainTarget: return Try<DrainTargetRequest>(body);
     default: return Try<Empty>(body);
   }
 }
@@ -321,6 +336,7 @@ Status ParseAny(Verb verb, Direction direction, ByteSpan body) {
     case Verb::kInspect: return TryAnswer<BlockDetails>(body);
     case Verb::kScrubStatus:
     case Verb::kRepairStatus: return TryAnswer<MaintenanceStatus>(body);
+    case Verb::kDescribeCluster: return TryAnswer<ClusterInfo>(body);
     default: return TryAnswer<Empty>(body);
   }
 }
@@ -345,6 +361,8 @@ KV_WIRE_REQUEST(NameRequest);
 KV_WIRE_REQUEST(ListBlocksRequest);
 KV_WIRE_REQUEST(InspectRequest);
 KV_WIRE_REQUEST(RateRequest);
+KV_WIRE_REQUEST(DrainNodeRequest);
+KV_WIRE_REQUEST(DrainTargetRequest);
 #undef KV_WIRE_REQUEST
 
 #define KV_WIRE_ANSWER(Value)                                               \
@@ -363,6 +381,7 @@ KV_WIRE_ANSWER(std::vector<SpaceInfo>);
 KV_WIRE_ANSWER(BlockPage);
 KV_WIRE_ANSWER(BlockDetails);
 KV_WIRE_ANSWER(MaintenanceStatus);
+KV_WIRE_ANSWER(ClusterInfo);
 #undef KV_WIRE_ANSWER
 
 }  // namespace cairn::kv::wire

@@ -11,6 +11,7 @@
 
 #include "kvstore/client/block_store.h"
 #include "kvstore/client/store_admin.h"
+#include "kvstore/control/cluster_admin.h"
 #include "kvstore/wire/frame.h"
 
 namespace cairn::kv::wire {
@@ -154,6 +155,14 @@ struct InspectRequest {
 struct RateRequest {
   uint64_t bytes_per_second = 0;
 };
+struct DrainNodeRequest {
+  std::string node = {};
+  Draining wanted = Draining::kNo;
+};
+struct DrainTargetRequest {
+  TargetId target = {};
+  Draining wanted = Draining::kNo;
+};
 
 // For every struct above, and for NamespaceOptions (the body of kAttach and kCreateSpace).
 // kInvalid: something in it is beyond the limits.
@@ -163,8 +172,8 @@ Result<std::vector<uint8_t>> Encode(const Message& message);
 template <typename Message>
 Result<Message> Parse(ByteSpan body);
 
-// For Empty, HelloAnswer, GetAnswer and what the verbs of BlockStore and StoreAdmin return:
-// NamespaceId, ChainHit, EachHit, std::vector<Status>, StoreStats, std::vector<TargetInfo>, ....
+// For Empty, HelloAnswer, GetAnswer and what the verbs of BlockStore, StoreAdmin and ClusterAdmin
+// return: NamespaceId, ChainHit, EachHit, std::vector<Status>, StoreStats, ClusterInfo, ....
 // What is beyond the limits becomes an answer that says so. Messages of statuses may be cut.
 template <typename Value>
 std::vector<uint8_t> EncodeAnswer(const Result<Value>& answer);

@@ -81,6 +81,31 @@ class ClusterTest : public ::testing::Test {
     return Status();
   }
 
+  ClusterInfo DescribeAt(uint32_t n) {
+    auto seen = world_->Await(world_->machine(n).member->admin().DescribeCluster());
+    EXPECT_THAT(seen, IsOk());
+    return std::move(seen).value();
+  }
+  // The one target of a node.
+  static ClusterTargetInfo TargetAt(const ClusterInfo& seen, NodeId node) {
+    const auto found = std::find_if(seen.targets.begin(), seen.targets.end(),
+                                    [node](const auto& target) { return target.node == node; });
+    return found == seen.targets.end() ? ClusterTargetInfo() : *found;
+  }
+  bool Knows(uint32_t n, NodeId node) {
+    const ClusterInfo seen = DescribeAt(n);
+    return std::any_of(seen.nodes.begin(), seen.nodes.end(),
+                       [node](const NodeEntry& entry) { return entry.id == node; });
+  }
+  // Whether node n says so of the other one's target within minutes.
+  bool Becomes(uint32_t n, NodeId node, bool (*done)(const ClusterTargetInfo&)) {
+    for (int second = 0; second < 300; ++second) {
+      if (done(TargetAt(DescribeAt(n), node))) return true;
+      world_->RunFor(Seconds(1));
+    }
+    return false;
+  }
+
   ClusterWorld::Options shards_;
   std::unique_ptr<ClusterWorld> world_;
 };
@@ -197,6 +222,21 @@ TEST_F(ClusterTest, WithoutTheControlStoreBlocksArePutAndGot) {
   EXPECT_THAT(GetAt(2, before), IsOk());
 }
 
+// Also of a node that has been forgotten since: when it comes back it takes part again.
+TEST_F(ClusterTest, TheDrainOfAForgottenNodeIsTakenBack) {
+  StartAll({.nodes = 5, .data_shards = 2, .parity_shards = 1, .lost_after = Seconds(10)});
+  const NodeId gone = world_->machine(2).id;
+  ClusterAdmin& admin = world_->machine(0).member->admin();
+  ASSERT_THAT(world_->Await(admin.DrainNode("node-2", Draining::kYes)), IsOk());
+  world_->RunFor(Seconds(20));
+  world_->Kill(2);
+  ASSERT_TRUE(Becomes(1, gone, [](const ClusterTargetInfo& at) { return at.id == kNoTarget; }));
+  ASSERT_TRUE(world_->AwaitThat([&] { return !Knows(1, gone); }, Seconds(300)));
+  EXPECT_THAT(world_->Await(admin.DrainNode("node-2", Draining::kYes)), HasCode(Code::kNotFound));
+  EXPECT_THAT(world_->Await(admin.DrainNode("node-2", Draining::kNo)), IsOk());
+  EXPECT_THAT(world_->Await(admin.DrainNode("node-2", Draining::kNo)), HasCode(Code::kNotFound));
+}
+
 // What stayed away for so long that it is lost is rebuilt elsewhere, and then nobody misses it.
 TEST_F(ClusterTest, ALostNodeIsRebuiltOnTheOthersAndForgotten) {
   StartAll({.nodes = 6, .data_shards = 2, .parity_shards = 2, .lost_after = Seconds(20)});
@@ -240,6 +280,70 @@ TEST_F(ClusterTest, ADrainedNodeIsEmptiedAndItsBlocksStay) {
   world_->Kill(0);
   world_->Kill(1);
   for (const Chain& chain : chains) EXPECT_THAT(GetAt(3, chain), IsOk());
+}
+
+TEST_F(ClusterTest, AnyNodeTellsOfTheClusterAndHasAnotherOneEmptied) {
+  StartAll({.nodes = 6});
+  std::vector<Chain> chains;
+  for (uint32_t n = 0; n < 12; ++n) {
+    chains.push_back(MakeChain(*world_, 4));
+    ASSERT_THAT(PutAt(n % 6, chains.back()), IsOk());
+  }
+  const NodeId leaving = world_->machine(2).id;
+  ClusterInfo seen = DescribeAt(4);
+  EXPECT_EQ(seen.name, "tests");
+  EXPECT_EQ(seen.self, world_->machine(4).id);
+  EXPECT_NE(seen.coordinator, kNoNode);
+  EXPECT_THAT(seen.control, IsOk());
+  EXPECT_EQ(seen.nodes.size(), 6u);
+  EXPECT_GT(TargetAt(seen, leaving).groups, 0u);
+  EXPECT_GT(TargetAt(seen, leaving).free_bytes, 0u);
+  ClusterAdmin& admin = world_->machine(4).member->admin();
+  EXPECT_THAT(world_->Await(admin.DrainNode("node-77", Draining::kYes)), HasCode(Code::kNotFound));
+  EXPECT_THAT(world_->Await(admin.DrainNode("node-77", Draining::kNo)), HasCode(Code::kNotFound));
+  for (const Draining wanted : {Draining::kYes, Draining::kNo}) {
+    EXPECT_THAT(world_->Await(admin.DrainNode("77", wanted)), HasCode(Code::kNotFound));
+    EXPECT_THAT(world_->Await(admin.DrainTarget({1}, wanted)), HasCode(Code::kNotFound));
+  }
+  ASSERT_THAT(world_->Await(admin.DrainNode("node-2", Draining::kYes)), IsOk());
+  ASSERT_TRUE(Becomes(1, leaving, [](const ClusterTargetInfo& target) { return target.vacated; }));
+  EXPECT_EQ(TargetAt(DescribeAt(5), leaving).groups, 0u);
+  for (const uint32_t n : {2u, 0u, 1u}) world_->Kill(n);
+  for (const Chain& chain : chains) EXPECT_THAT(GetAt(3, chain), IsOk());
+}
+
+TEST_F(ClusterTest, ADrainIsTakenBackByIdAndATargetIsDrainedAlone) {
+  StartAll({.nodes = 4});
+  const NodeId node = world_->machine(1).id;
+  const TargetId target = TargetAt(DescribeAt(0), node).id;
+  ClusterAdmin& admin = world_->machine(0).member->admin();
+  const auto draining = [](const ClusterTargetInfo& at) { return at.draining; };
+  const auto stays = [](const ClusterTargetInfo& at) { return !at.draining && !at.vacated; };
+  const std::string id = std::to_string(node.value);
+  ASSERT_THAT(world_->Await(admin.DrainNode(id, Draining::kYes)), IsOk());
+  EXPECT_TRUE(Becomes(3, node, draining));
+  ASSERT_THAT(world_->Await(admin.DrainNode(id, Draining::kNo)), IsOk());
+  EXPECT_TRUE(Becomes(3, node, stays));
+  ASSERT_THAT(world_->Await(admin.DrainTarget(target, Draining::kYes)), IsOk());
+  EXPECT_TRUE(Becomes(3, node, draining));
+  EXPECT_FALSE(DescribeAt(3).nodes[1].draining);
+  ASSERT_THAT(world_->Await(admin.DrainTarget(target, Draining::kNo)), IsOk());
+  EXPECT_TRUE(Becomes(3, node, stays));
+}
+
+TEST_F(ClusterTest, WithoutTheControlStoreTheClusterIsSeenAndNotSteered) {
+  StartAll({.nodes = 4});
+  world_->control().GoDown();
+  const ClusterInfo seen = DescribeAt(2);
+  EXPECT_EQ(seen.nodes.size(), 4u);
+  EXPECT_EQ(seen.coordinator, kNoNode);
+  EXPECT_THAT(seen.control, HasCode(Code::kUnavailable));
+  ClusterAdmin& admin = world_->machine(2).member->admin();
+  EXPECT_THAT(world_->Await(admin.DrainNode("node-1", Draining::kYes)),
+              HasCode(Code::kUnavailable));
+  EXPECT_THAT(world_->Await(admin.DrainNode("node-77", Draining::kNo)),
+              HasCode(Code::kUnavailable));
+  world_->control().ComeBack(sim::SimControl::Leases::kRenewed);
 }
 
 }  // namespace

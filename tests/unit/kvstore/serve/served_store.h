@@ -87,7 +87,7 @@ class ServedStore {
                             .log = log_,
                             .store = *store_,
                             .sessions = *store_,
-                            .admin = admin};
+                            .cluster = cluster};
     Result<std::unique_ptr<Server>> started = Server::Start(parts, options_);
     ASSERT_THAT(started, testing::IsOk());
     server_ = std::move(started).value();
@@ -168,7 +168,7 @@ class ServedStore {
   Log& log() { return log_; }
   const testing::TemporaryFolder& folder() const { return folder_; }
 
-  StoreAdmin* admin = nullptr;
+  ClusterAdmin* cluster = nullptr;
 
  private:
   // So that the poller wakes up to look at the condition.

@@ -136,6 +136,57 @@ TEST_F(ServerTest, AdministrationIsForTheUnixSocketAndForTheToken) {
   EXPECT_THAT(served_.Await(named.Stats()), HasCode(Code::kInvalid));
 }
 
+// Answers with what it was told, and notes what it was asked.
+class NotedCluster final : public ClusterAdmin {
+ public:
+  Task<Result<ClusterInfo>> DescribeCluster() override { co_return info; }
+  Task<Status> DrainNode(std::string node, Draining wanted) override {
+    asked.push_back((wanted == Draining::kYes ? "drain " : "undo ") + node);
+    co_return Status(Code::kNotFound, "no such node");
+  }
+  Task<Status> DrainTarget(TargetId target, Draining wanted) override {
+    asked.push_back((wanted == Draining::kYes ? "drain " : "undo ") +
+                    std::to_string(target.value));
+    co_return Status();
+  }
+
+  ClusterInfo info;
+  std::vector<std::string> asked;
+};
+
+TEST_F(ServerTest, AStoreThatStandsAloneSaysThatItIsNoCluster) {
+  served_.StartServer();
+  RemoteStore& client = served_.ConnectUnix();
+  const auto seen = served_.Await(client.DescribeCluster());
+  EXPECT_THAT(seen, HasCode(Code::kInvalid));
+  EXPECT_THAT(seen.status().message(), HasSubstr("not part of a cluster"));
+  EXPECT_THAT(served_.Await(client.DrainNode("node-1", Draining::kYes)), HasCode(Code::kInvalid));
+  EXPECT_THAT(served_.Await(client.DrainTarget({5}, Draining::kNo)), HasCode(Code::kInvalid));
+}
+
+TEST_F(ServerTest, TheClusterIsSeenAndSteeredByAdministratorsOnly) {
+  NotedCluster cluster;
+  cluster.info.name = "cairn";
+  cluster.info.nodes.push_back({.id = {3}, .name = "node-2", .rack = ""});
+  served_.cluster = &cluster;
+  served_.StartServer();
+  RawClient tcp(served_, served_.TcpAddress());
+  tcp.Hello();
+  EXPECT_THAT(tcp.Call<ClusterInfo>(Verb::kDescribeCluster, wire::Empty()),
+              HasCode(Code::kInvalid));
+  const wire::DrainTargetRequest drain{.target = {5}, .wanted = Draining::kYes};
+  EXPECT_THAT(tcp.Call<wire::Empty>(Verb::kDrainTarget, drain), HasCode(Code::kInvalid));
+  EXPECT_TRUE(cluster.asked.empty());
+  RemoteStore& client = served_.ConnectUnix();
+  const auto seen = served_.Await(client.DescribeCluster());
+  ASSERT_THAT(seen, IsOk());
+  EXPECT_EQ(seen.value().nodes, cluster.info.nodes);
+  EXPECT_THAT(served_.Await(client.DrainNode("node-9", Draining::kYes)),
+              HasCode(Code::kNotFound));
+  EXPECT_THAT(served_.Await(client.DrainTarget({5}, Draining::kNo)), IsOk());
+  EXPECT_THAT(cluster.asked, ::testing::ElementsAre("drain node-9", "undo 5"));
+}
+
 TEST_F(ServerTest, WithTlsOnlyThoseWhoShowAGoodCertificateComeIn) {
   served_.UseTls();
   served_.StartServer();

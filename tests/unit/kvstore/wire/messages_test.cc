@@ -98,6 +98,10 @@ TEST(Messages, RequestsComeBackAsTheyWere) {
   RoundTrip(ListBlocksRequest{.space = space, .cursor = "c", .limit = 10});
   RoundTrip(InspectRequest{.space = space, .chain = chain, .at = 4, .verify = true});
   RoundTrip(RateRequest{.bytes_per_second = 5});
+  EXPECT_EQ(RoundTrip(DrainNodeRequest{.node = "node-3", .wanted = Draining::kYes}).node,
+            "node-3");
+  EXPECT_EQ(RoundTrip(DrainTargetRequest{.target = {1u << 31}, .wanted = Draining::kYes}).wanted,
+            Draining::kYes);
 }
 
 TEST(Messages, GetsAndPutsComeBackAsTheyWere) {
@@ -180,6 +184,29 @@ TEST(Messages, AnswersComeBackAsTheyWere) {
   page.next = "more";
   EXPECT_EQ(RoundTripAnswer(page).next, "more");
   RoundTripAnswer(MaintenanceStatus{.running = true, .passes = 4});
+}
+
+TEST(Messages, AClusterComesBackAsItWas) {
+  ClusterInfo cluster;
+  cluster.name = "cairn";
+  cluster.self = {4};
+  cluster.epoch = 17;
+  cluster.groups_homeless = 2;
+  cluster.control = Status(Code::kUnavailable, "away");
+  cluster.nodes.push_back({.id = {4}, .name = "node-3", .rack = "r1", .addresses = {"a:1", "b:2"}});
+  cluster.nodes.back().state = MemberState::kLost;
+  cluster.nodes.back().draining = true;
+  ClusterTargetInfo& target = cluster.targets.emplace_back();
+  target.id = {77};
+  target.node = {4};
+  target.groups = 5;
+  target.vacated = true;
+  const ClusterInfo there = RoundTripAnswer(cluster);
+  EXPECT_EQ(there.nodes, cluster.nodes);
+  EXPECT_EQ(there.control.message(), "away");
+  EXPECT_EQ(there.targets[0].groups, 5u);
+  EXPECT_TRUE(there.targets[0].vacated);
+  EXPECT_EQ(there.coordinator, kNoNode);
 }
 
 TEST(Messages, CountersTravelByName) {
