@@ -23,8 +23,8 @@ constexpr ExitCode kExitCodes[] = {
     {kExitDone, "done"},
     {kExitFailed, "failed: the store said no, or cannot be reached; the reason is printed"},
     {kExitUsage, "wrong usage or input; the message says what to do"},
-    {kExitNotThere, "not there: the block is a miss, or there is no such namespace"},
-    {kExitUnhealthy, "status --check: something needs a person"},
+    {kExitNotThere, "not there: the block is a miss, or there is no such namespace or node"},
+    {kExitUnhealthy, "status --check, cluster --check: something needs a person"},
     {kExitClosed, "who read the output has gone"},
 };
 

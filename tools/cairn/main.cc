@@ -24,6 +24,8 @@ void AddVerbs(CLI::App& app, Invocation& invocation) {
   AddTargetsVerb(app, invocation);
   AddScrubVerbs(app, invocation);
   AddRepairVerbs(app, invocation);
+  AddClusterVerb(app, invocation);
+  AddDrainVerb(app, invocation);
   AddMetricsVerb(app, invocation);
   AddBenchVerb(app, invocation);
   // These three read their own arguments, help included; here they are only named.

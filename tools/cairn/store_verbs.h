@@ -15,6 +15,8 @@ void AddDeleteVerb(CLI::App& app, Invocation& invocation);
 void AddTargetsVerb(CLI::App& app, Invocation& invocation);
 void AddScrubVerbs(CLI::App& app, Invocation& invocation);
 void AddRepairVerbs(CLI::App& app, Invocation& invocation);
+void AddClusterVerb(CLI::App& app, Invocation& invocation);
+void AddDrainVerb(CLI::App& app, Invocation& invocation);
 void AddMetricsVerb(CLI::App& app, Invocation& invocation);
 void AddBenchVerb(CLI::App& app, Invocation& invocation);
 

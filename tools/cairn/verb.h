@@ -19,8 +19,8 @@ namespace cairn::tools {
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitFailed = 1;     // The store said no, or cannot be reached.
 inline constexpr int kExitUsage = 2;      // Bad arguments or input.
-inline constexpr int kExitNotThere = 3;   // A miss, or no such namespace.
-inline constexpr int kExitUnhealthy = 4;  // `status --check`: something needs a person.
+inline constexpr int kExitNotThere = 3;   // A miss, or no such namespace or node.
+inline constexpr int kExitUnhealthy = 4;  // With --check: something needs a person.
 inline constexpr int kExitClosed = 141;   // Who read the output has gone: as a signal would.
 
 int ExitCodeOf(const kv::Status& status);

@@ -37,7 +37,8 @@ class Help(Folder):
         paths = [" ".join(path) for path, _ in verbs()]
         for path in ("status", "namespace create", "namespace list", "namespace delete", "put", "get",
                      "ls", "inspect", "delete", "targets", "scrub start", "scrub stop", "scrub status",
-                     "repair start", "repair stop", "repair status", "metrics", "replay", "bench", "up",
+                     "repair start", "repair stop", "repair status", "cluster", "drain", "metrics", "replay", "bench",
+                     "up",
                      "plan", "trace", "completion", "man"):
             self.assertIn(path, paths)
         for path, text in verbs():

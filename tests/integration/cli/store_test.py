@@ -201,6 +201,14 @@ class Blocks(Store):
 
 
 class Operators(Store):
+    def test_alone_it_is_no_cluster(self):
+        for verb in (("cluster",), ("cluster", "--check"), ("drain", "node-1"),
+                     ("drain", "--undo", "--target", "5")):
+            self.expect(self.cairn(*verb), 2, "not part of a cluster")
+        for verb in (("drain",), ("drain", "node-1", "--target", "5")):
+            self.expect(self.cairn(*verb), 2, "either a NODE or --target ID")
+        self.expect(self.cairn("drain", "--target", "0"), 2, "--target")
+
     def test_status(self):
         status = self.json("status")
         self.assertTrue(status["healthy"], status["concerns"])

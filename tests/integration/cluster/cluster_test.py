@@ -2,6 +2,7 @@
 
 Usage: cluster_test.py CAIRND CAIRN [unittest arguments]; skipped (77) where there is no etcd.
 """
+import json
 import pathlib
 import random
 import re
@@ -118,6 +119,52 @@ class AnyTwoDie(ClusterTestCase):
         self.cluster.await_ready()
         self.put_many([f"after-{i}" for i in range(12)])
         self.check_all(self.cluster.nodes)
+
+
+class Drained(ClusterTestCase):
+    count = 6
+
+    def look(self, node):
+        """`cairn cluster --json` at one node, and in it its nodes by name."""
+        done = node.cairn("cluster", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        seen = json.loads(done.stdout)
+        return seen, {row["name"]: row for row in seen["nodes"]}
+
+    def test_a_drained_node_is_taken_away_and_two_more_die(self):
+        nodes = self.cluster.nodes
+        self.create_space("--shape", "2+2")
+        self.put_many([f"key-{i}" for i in range(24)])
+        self.wait_until_whole()
+        seen, by_name = self.look(nodes[5])
+        self.assertEqual({row["state"] for row in by_name.values()}, {"up"})
+        self.assertEqual((len(by_name), seen["healthy"], seen["asked"]), (6, True, "node-5"), seen)
+        self.assertIn(seen["coordinator"], by_name)
+        self.assertGreater(by_name["node-3"]["groups"], 0)
+        self.assertEqual(nodes[1].cairn("cluster", "--check").returncode, 0)
+        unknown = nodes[0].cairn("drain", "node-77")
+        self.assertEqual(unknown.returncode, MISS)
+        self.assertIn(b"there is no node 'node-77'", unknown.stderr)
+
+        done = nodes[0].cairn("drain", "node-3")
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        wait_for(lambda: self.look(nodes[5])[1]["node-3"]["vacated"], 60,
+                 lambda: f"not emptied: {self.look(nodes[5])}")
+        self.assertEqual(self.look(nodes[1])[1]["node-3"]["groups"], 0)
+        nodes[3].kill()
+        self.check_all(self.cluster.living())
+        # With two parity shards a stripe bears that two are away, and no third.
+        nodes[1].kill()
+        nodes[2].kill()
+        self.check_all(self.cluster.living())
+
+        self.cluster.etcd.stop()
+        away = nodes[0].cairn("drain", "--undo", "node-3")
+        self.assertEqual(away.returncode, 1)
+        self.assertIn(b"does not answer", away.stderr)
+        blind = nodes[0].cairn("cluster", "--check")
+        self.assertEqual(blind.returncode, 4)
+        self.assertIn(b"does not answer", blind.stdout)
 
 
 class Mistakes(ClusterTestCase):
