@@ -54,6 +54,8 @@ endfunction()
 function(kv_test name)
   cmake_parse_arguments(TEST "" "" "USES;PACKAGES;SOURCES;LABELS" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
+  # What is tested is compiled as it ships; the tests themselves compile a quarter faster so.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_link_libraries(${name} PRIVATE cairn_flags tests_support ${TEST_USES} ${TEST_PACKAGES}
     GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
