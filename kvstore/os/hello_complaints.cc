@@ -18,8 +18,9 @@ void HelloComplaints::Note(NodeId peer, const HelloOutcome& outcome) {
   const auto told = told_.find(peer);
   if (told != told_.end() ? told->second == outcome.kind : told_.size() >= kToldMax) return;
   told_[peer] = outcome.kind;
-  const std::string words =
-      "no connection with node " + std::to_string(peer.value) + ": " + outcome.reason;
+  // An incoming connection may have failed before its caller said who it is.
+  const std::string who = peer == NodeId() ? "a node" : "node " + std::to_string(peer.value);
+  const std::string words = "no connection with " + who + ": " + outcome.reason;
   if (outcome.kind == Kind::kEnded) {
     log_.Debug(words);
   } else {

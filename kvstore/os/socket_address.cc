@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -145,6 +146,18 @@ uint16_t SocketAddress::PortOf(int socket) {
     return ntohs(reinterpret_cast<const sockaddr_in6&>(storage).sin6_port);
   }
   return ntohs(reinterpret_cast<const sockaddr_in&>(storage).sin_port);
+}
+
+std::string SocketAddress::PeerHostOf(int socket) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof(storage);
+  auto& address = reinterpret_cast<sockaddr&>(storage);
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (getpeername(socket, &address, &size) != 0 ||
+      getnameinfo(&address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0) {
+    return "?";
+  }
+  return text.data();
 }
 
 }  // namespace cairn::kv

@@ -25,6 +25,8 @@ class SocketAddress {
   Result<int> Listen() const;
   // The port of a listening socket, which the kernel chose if port 0 was asked for.
   static uint16_t PortOf(int socket);
+  // The host at the other end of a connection; "?" when that is gone already.
+  static std::string PeerHostOf(int socket);
 
   // The same address with another port.
   SocketAddress WithPort(uint16_t port) const;

@@ -28,10 +28,18 @@ void WatchPeer(int socket) {
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, kUnheardMillis);
 }
 
+// The other side may refuse our certificate after its own was taken: then TLS has a complaint.
 HelloOutcome Ended(const SocketStream& stream) {
-  HelloOutcome outcome = HelloOutcome::Ended();
-  if (!stream.complaint().empty()) outcome.reason = stream.complaint();
-  return outcome;
+  if (stream.complaint().empty()) return HelloOutcome::Ended();
+  return HelloOutcome{Kind::kUnproven, stream.complaint()};
+}
+
+// What is no offer may be the record in which TLS begins (RFC 8446, 5.1).
+HelloOutcome NoOffer(const OfferBytes& bytes) {
+  constexpr uint8_t kHandshake = 22;
+  constexpr uint8_t kMajorVersion = 3;
+  if (bytes[0] != kHandshake || bytes[1] != kMajorVersion) return HelloOutcome::Malformed();
+  return HelloOutcome{Kind::kUnproven, "it speaks TLS, and this node has no certificate"};
 }
 
 }  // namespace
@@ -66,7 +74,7 @@ Task<HelloOutcome> TcpConnection::Admit(const NodeIdentity& me) {
   std::vector<MutableByteSpan> into{MutableByteSpan(offered)};
   if (co_await stream_.Fill(std::move(into)) != Received::kOk) co_return Ended(stream_);
   Result<Welcoming> welcoming = AnswerOffer(me, offered);
-  if (!welcoming.ok()) co_return HelloOutcome::Malformed();
+  if (!welcoming.ok()) co_return NoOffer(offered);
   peer_ = welcoming.value().offer.caller;
   role_ = welcoming.value().offer.role;
   version_ = welcoming.value().version;

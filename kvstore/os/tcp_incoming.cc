@@ -90,9 +90,11 @@ Task<void> TcpIncoming::RunConnection(int socket) {
   ++parts_.stats.connections;
   SocketStream& stream = connection.tcp.stream();
   Task<void> guard = CloseUnlessGreeted(connection);
-  const HelloOutcome hello = co_await connection.tcp.Admit(parts_.identity);
+  const std::string host = SocketAddress::PeerHostOf(socket);  // Before it may be gone.
+  HelloOutcome hello = co_await connection.tcp.Admit(parts_.identity);
   connection.greeted.Set();
   co_await guard;
+  if (hello.kind != HelloOutcome::Kind::kOk) hello.reason += " (from " + host + ")";
   complaints_.Note(connection.tcp.peer(), hello);
   if (hello.kind == HelloOutcome::Kind::kOk) {
     Task<void> sending = stream.SendFrames();

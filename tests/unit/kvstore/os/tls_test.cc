@@ -191,12 +191,24 @@ TEST_P(TlsNetwork, NodesOfOneAuthorityReachEachOtherAndNobodyElseDoes) {
   EXPECT_TRUE(log_.Has("its certificate is refused"));
 }
 
+// Its TLS 1.3 handshake is over before the other side has looked at its certificate.
+TEST_P(TlsNetwork, WhoseCertificateIsRefusedIsToldWhy) {
+  const TlsFiles of_stranger = other_.NewFiles();
+  const auto stranger = Load({.cert_file = of_stranger.cert_file,
+                              .key_file = of_stranger.key_file,
+                              .ca_file = authority_.ca_file()});
+  EXPECT_THAT(CallBetween(stranger, Load(authority_.NewFiles())), HasCode(Code::kUnavailable));
+  EXPECT_TRUE(log_.Has("no connection with node 2: TLS:"));
+  EXPECT_TRUE(log_.Has("(from 127.0.0.1)"));
+}
+
 TEST_P(TlsNetwork, PlainAndEncryptedDoNotMix) {
   const auto ours = Load(authority_.NewFiles());
   EXPECT_THAT(CallBetween(nullptr, ours), HasCode(Code::kUnavailable));
   EXPECT_TRUE(log_.Has("no TLS 1.3 session"));
   EXPECT_THAT(CallBetween(ours, nullptr), HasCode(Code::kUnavailable));
   EXPECT_TRUE(log_.Has("does the other side speak TLS?"));
+  EXPECT_TRUE(log_.Has("a node: it speaks TLS, and this node has no certificate"));
 }
 
 KV_ON_BOTH_ENGINES(TlsNetwork);
