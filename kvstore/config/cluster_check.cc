@@ -63,6 +63,16 @@ void CheckAdvertise(const ClusterConfig& cluster, Lines& lines) {
   }
 }
 
+void CheckNodesTls(const ClusterConfig& cluster, Lines& lines) {
+  const bool all = !cluster.tls_cert_file.empty() && !cluster.tls_key_file.empty() &&
+                   !cluster.tls_ca_file.empty();
+  const bool none = cluster.tls_cert_file.empty() && cluster.tls_key_file.empty() &&
+                    cluster.tls_ca_file.empty();
+  if (all || none) return;
+  lines.push_back("cluster.tls_cert_file: goes with cluster.tls_key_file and cluster.tls_ca_file, "
+                  "as nodes show each other certificates; set all three or none");
+}
+
 void CheckSharedPorts(const DaemonConfig& config, Lines& lines) {
   const auto listen = SplitAddress(config.cluster.listen);
   if (!listen || listen->port == 0) return;
@@ -100,9 +110,8 @@ void CheckEtcd(const ClusterConfig& cluster, Lines& lines) {
                       "https:// for all of them, or for none");
     }
   }
-  if (cluster.etcd_cert_file.empty() != cluster.etcd_key_file.empty()) {
-    lines.push_back("cluster.etcd_cert_file: goes with cluster.etcd_key_file; set both or none");
-  }
+  CheckKeyGoesWithCertificate({"cluster.etcd_cert_file", cluster.etcd_cert_file},
+                              {"cluster.etcd_key_file", cluster.etcd_key_file}, lines);
   const bool files = !cluster.etcd_ca_file.empty() || !cluster.etcd_cert_file.empty();
   if (files && !tls) {
     lines.push_back("cluster.etcd: certificates are set, and no address begins with https://; "
@@ -130,12 +139,19 @@ void CheckDeadlines(const ClusterConfig& cluster, Lines& lines) {
 
 }  // namespace
 
+void CheckKeyGoesWithCertificate(const NamedFile& certificate, const NamedFile& key,
+                                 Lines& lines) {
+  if (certificate.path.empty() == key.path.empty()) return;
+  lines.push_back(certificate.setting + ": goes with " + key.setting + "; set both or none");
+}
+
 void CheckCluster(const DaemonConfig& config, Lines& lines) {
   const ClusterConfig& cluster = config.cluster;
   if (!cluster.enabled) return;
   CheckNames(cluster, lines);
   CheckListen(cluster, lines);
   CheckAdvertise(cluster, lines);
+  CheckNodesTls(cluster, lines);
   CheckSharedPorts(config, lines);
   CheckEtcd(cluster, lines);
   CheckDeadlines(cluster, lines);

@@ -21,6 +21,10 @@ struct ClusterConfig {
   std::string etcd_cert_file = "";
   std::string etcd_key_file = "";
   std::string secret_file = "";
+  // All three, or none: what nodes tell each other is not encrypted.
+  std::string tls_cert_file = "";
+  std::string tls_key_file = "";
+  std::string tls_ca_file = "";
   uint32_t group_bits = 8;     // 2^group_bits index groups; fixed when the cluster is made.
   Nanos lease = Seconds(5);
   Nanos suspect_after = Seconds(5);

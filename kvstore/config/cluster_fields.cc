@@ -34,6 +34,20 @@ void AddPlace(std::vector<ConfigField>& fields) {
                         [](C& c) -> auto& { return c.cluster.secret_file; }));
 }
 
+void AddNodesTls(std::vector<ConfigField>& fields) {
+  fields.push_back(Text("cluster.tls_cert_file",
+                        "PEM file of this node's certificate for other nodes: with it all between "
+                        "nodes is TLS 1.3, and both sides show one; all nodes have it, or none. "
+                        "Empty: nothing is encrypted.",
+                        [](C& c) -> auto& { return c.cluster.tls_cert_file; }));
+  fields.push_back(Text("cluster.tls_key_file", "PEM file of its key.",
+                        [](C& c) -> auto& { return c.cluster.tls_key_file; }));
+  fields.push_back(Text("cluster.tls_ca_file",
+                        "PEM file of who signs the nodes' certificates, and nobody else's: whoever "
+                        "has one, and the secret, may be a node.",
+                        [](C& c) -> auto& { return c.cluster.tls_ca_file; }));
+}
+
 void AddEtcd(std::vector<ConfigField>& fields) {
   fields.push_back(Text("cluster.etcd", "Addresses of etcd's members, with commas.",
                         [](C& c) -> auto& { return c.cluster.etcd; }));
@@ -74,6 +88,7 @@ void AddLimits(std::vector<ConfigField>& fields) {
 
 void AddCluster(std::vector<ConfigField>& fields) {
   AddPlace(fields);
+  AddNodesTls(fields);
   AddEtcd(fields);
   AddLimits(fields);
 }

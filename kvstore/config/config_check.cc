@@ -34,9 +34,8 @@ void CheckTcp(const ListenConfig& listen, Lines& lines) {
 
 void CheckTls(const ListenConfig& listen, Lines& lines) {
   const TlsFiles& tls = listen.tcp_tls;
-  if (tls.cert_file.empty() != tls.key_file.empty()) {
-    lines.push_back("listen.tls_cert_file: goes with listen.tls_key_file; set both or none");
-  }
+  CheckKeyGoesWithCertificate({"listen.tls_cert_file", tls.cert_file},
+                              {"listen.tls_key_file", tls.key_file}, lines);
   if (tls.cert_file.empty() && !tls.ca_file.empty()) {
     lines.push_back("listen.tls_client_ca_file: asks for clients' certificates, and there is none "
                     "to show them; set listen.tls_cert_file and listen.tls_key_file");

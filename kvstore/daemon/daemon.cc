@@ -11,6 +11,7 @@
 #include "kvstore/config/config_file.h"
 #include "kvstore/config/quantity.h"
 #include "kvstore/config/version.h"
+#include "kvstore/daemon/certificates.h"
 #include "kvstore/daemon/daemon_flags.h"
 #include "kvstore/daemon/daemon_log.h"
 #include "kvstore/daemon/http_endpoint.h"
@@ -173,6 +174,8 @@ int RunDaemon(int argc, char** argv) {
   }
   const Status sound = CheckConfig(config.value(), ThisMachine());
   if (!sound.ok()) return Complain(sound, kUsage);
+  const Status certified = CheckCertificates(config.value());
+  if (!certified.ok()) return Complain(certified, kUsage);
   if (!flags.check_config.empty()) return PrintCheck(config.value(), flags.check_config);
   DaemonLog log(config.value().log);
   const Status served = Serve(config.value(), flags, signals, log);

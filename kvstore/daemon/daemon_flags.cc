@@ -11,6 +11,7 @@
 #include "kvstore/config/config_fields.h"
 #include "kvstore/config/config_file.h"
 #include "kvstore/config/version.h"
+#include "kvstore/daemon/certificates.h"
 
 namespace cairn::kv {
 namespace {
@@ -96,9 +97,7 @@ Result<std::string> FirstLineOf(const std::string& key, const std::string& path)
 
 Result<ServerOptions> WithSecrets(const DaemonConfig& config) {
   ServerOptions options = config.server;
-  if (!config.listen.tcp_tls.cert_file.empty()) {
-    KV_ASSIGN_OR_RETURN(options.tls, TlsContext::Load(config.listen.tcp_tls));
-  }
+  KV_ASSIGN_OR_RETURN(options.tls, ClientsTls(config));
   const std::string& path = config.listen.admin_token_file;
   if (path.empty()) return options;
   KV_ASSIGN_OR_RETURN(options.admin_token, FirstLineOf("listen.admin_token_file", path));

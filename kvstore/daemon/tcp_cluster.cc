@@ -6,6 +6,7 @@
 
 #include "kvstore/config/address_text.h"
 #include "kvstore/control/etcd/etcd_store.h"
+#include "kvstore/daemon/certificates.h"
 #include "kvstore/daemon/daemon_flags.h"
 #include "kvstore/os/tcp_network.h"
 #include "kvstore/os/thread_workers.h"
@@ -46,7 +47,8 @@ class TcpCluster::Links final : public NodeLinks {
     options_.self = self;
     KV_ASSIGN_OR_RETURN(network_,
                         TcpNetwork::Create(parts_.poller, parts_.clock, log_, options_));
-    log_.Info("cluster: other nodes reach this one at " + options_.listen);
+    log_.Info("cluster: other nodes reach this one at " + options_.listen +
+              (options_.tls != nullptr ? ", with certificates, over TLS 1.3" : ""));
     return network_.get();
   }
   // A connection is made when it is needed, so an address that stays is not set again.
@@ -91,6 +93,7 @@ Result<Surroundings*> TcpCluster::Open(const Parts& parts) {
     KV_ASSIGN_OR_RETURN(network.secret,
                         FirstLineOf("cluster.secret_file", cluster.secret_file));
   }
+  KV_ASSIGN_OR_RETURN(network.tls, NodesTls(config_));
   core_ = std::make_unique<Core>(parts, log_, std::move(network));
   const EtcdOptions etcd{.endpoints = SplitList(cluster.etcd),
                          .ca_file = cluster.etcd_ca_file,

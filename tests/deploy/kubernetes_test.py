@@ -11,6 +11,7 @@ import unittest
 import kubernetes_validate
 import yaml
 from cairnd_process import CAIRN, CAIRND, SOURCE, Folder, main
+from tls_files import Authority, tls_flags
 
 MANIFESTS = SOURCE / "deploy/kubernetes"
 VERSION = "1.31"  # The first that has every field as stable.
@@ -119,7 +120,8 @@ class Store(Folder):
 
     def test_cairnd_takes_its_configuration(self):
         said = self.expect(self.check(), 0, "sound").stdout.decode()
-        self.expect(self.check("--cluster-enabled", "true"), 0, "sound")
+        certificates = tls_flags("--cluster-etcd", Authority(self.folder, "etcd").issue())
+        self.expect(self.check("--cluster-enabled", "true", *certificates), 0, "sound")
         limit = float(re.search(r"add up to ([\d.]+) GiB", said).group(1)) * 2**30
         self.assertLess(limit, quantity(self.container["resources"]["limits"]["memory"]))
 

@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import time
 import urllib.error
@@ -32,17 +33,25 @@ def wait_for(done, seconds, what):
 
 
 class Etcd:
-    """One etcd, ready when it is made."""
+    """One etcd, ready when it is made. `tls` (tls_files.Files): it wants such certificates too."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, tls=None):
         if shutil.which("etcd") is None:
             raise FileNotFoundError("etcd")
-        self.client, peer = (f"http://127.0.0.1:{port}" for port in free_ports(2))
+        port, peer_port = free_ports(2)
+        self.client = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
+        peer = f"http://127.0.0.1:{peer_port}"
         self.arguments = [
             "etcd", "--name", "test", "--data-dir", str(folder / "etcd"),
             "--listen-client-urls", self.client, "--advertise-client-urls", self.client,
             "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
             "--initial-cluster", "test=" + peer]
+        self.context = None
+        if tls:
+            self.arguments += ["--client-cert-auth", "--cert-file", tls.cert, "--key-file", tls.key,
+                               "--trusted-ca-file", tls.ca]
+            self.context = ssl.create_default_context(cafile=tls.ca)
+            self.context.load_cert_chain(tls.cert, tls.key)
         self.log = open(folder / "etcd.log", "ab")  # pylint: disable=consider-using-with
         self.start()
 
@@ -52,7 +61,8 @@ class Etcd:
 
     def _answers(self):
         try:
-            with urllib.request.urlopen(self.client + "/health", timeout=5) as answer:
+            with urllib.request.urlopen(self.client + "/health", timeout=5,
+                                        context=self.context) as answer:
                 return b"true" in answer.read()
         except (urllib.error.URLError, OSError):
             return False
@@ -134,12 +144,13 @@ class Node:
 class Cluster:
     """`count` nodes of one target each, started. Use as a context manager: leaves no process."""
 
-    def __init__(self, cairnd, cairn, folder, count=12, target_size="64 MiB", arguments=()):
+    def __init__(self, cairnd, cairn, folder, count=12, target_size="64 MiB", arguments=(),
+                 etcd_tls=None):
         self.cairnd, self.cairn, self.folder = cairnd, cairn, pathlib.Path(folder)
         self.target_size, self.arguments = target_size, list(arguments)
         self.secret = self.folder / "secret"
         self.secret.write_text("a secret that all nodes share\n")
-        self.etcd = Etcd(self.folder)
+        self.etcd = Etcd(self.folder, etcd_tls)
         self.nodes = []
         for _ in range(count):
             self.add()

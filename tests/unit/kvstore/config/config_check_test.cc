@@ -38,6 +38,11 @@ std::vector<Broken> Table() {
          c.listen.tcp = "127.0.0.1:7411";
          c.listen.tcp_tls.cert_file = "cert.pem";
        }},
+      {"listen.tls_cert_file: goes with listen.tls_key_file",
+       [](DaemonConfig& c) {
+         c.listen.tcp = "127.0.0.1:7411";
+         c.listen.tcp_tls.key_file = "key.pem";
+       }},
       {"listen.tls_client_ca_file:", [](DaemonConfig& c) { c.listen.tcp_tls.ca_file = "ca.pem"; }},
       {"is for listen.tcp, which is empty",
        [](DaemonConfig& c) {
@@ -87,6 +92,9 @@ DaemonConfig Clustered() {
   cluster.listen = "0.0.0.0:7412";
   cluster.advertise = "10.0.0.3:7412, node-3.fast.example:7412";
   cluster.secret_file = "/etc/cairn/cluster.secret";
+  cluster.tls_cert_file = "peer.pem";
+  cluster.tls_key_file = "peer.key";
+  cluster.tls_ca_file = "peers.pem";
   cluster.etcd = "https://10.0.0.7:2379,https://[fd00::7]:2379";
   cluster.etcd_ca_file = "ca.pem";
   cluster.etcd_cert_file = "node.pem";
@@ -123,6 +131,11 @@ std::vector<Broken> ClusterTable() {
        [](DaemonConfig& c) { c.cluster.etcd = "https://10.0.0.7:2379,http://10.0.0.8:2379"; }},
       {"cluster.etcd_cert_file: goes with",
        [](DaemonConfig& c) { c.cluster.etcd_key_file = ""; }},
+      {"cluster.tls_cert_file: goes with cluster.tls_key_file and cluster.tls_ca_file",
+       [](DaemonConfig& c) { c.cluster.tls_key_file = ""; }},
+      {"set all three or none", [](DaemonConfig& c) { c.cluster.tls_ca_file = ""; }},
+      {"set all three or none",
+       [](DaemonConfig& c) { c.cluster.tls_cert_file = c.cluster.tls_key_file = ""; }},
       {"certificates are set, and no address begins with https://",
        [](DaemonConfig& c) { c.cluster.etcd = "http://127.0.0.1:2379"; }},
       {"write whole seconds", [](DaemonConfig& c) { c.cluster.lease = Millis(2500); }},

@@ -77,7 +77,7 @@ TEST_F(DaemonFlagsTest, TheAdminTokenIsTheFirstLine) {
   EXPECT_THAT(WithSecrets(config), HasCode(Code::kInvalid));
 }
 
-TEST_F(DaemonFlagsTest, ACertificateThatCannotBeReadIsNamed) {
+TEST_F(DaemonFlagsTest, TheCertificateForClientsIsLoaded) {
   DaemonConfig config;
   EXPECT_EQ(WithSecrets(config).value().tls, nullptr);
   config.listen.tcp_tls.cert_file = "/absent/cert.pem";
