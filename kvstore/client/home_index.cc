@@ -42,18 +42,40 @@ HomeIndex::HomeIndex(Parts parts, uint64_t cache_bytes_max)
 Task<Status> HomeIndex::Publish(IndexedStripe stripe, Durability durability) {
   const StripeName name{stripe.manifest.space, stripe.manifest.run, stripe.manifest.stripe};
   const bool was_filed = StateOf(name.stripe).has_value();
+  const RunKey key{name.space, name.run};
+  if (!was_filed) hidden_.emplace(name.stripe, key);
   publishing_.insert(name.stripe);
   Status outcome = co_await FileWithReplicas(stripe, durability);
-  if (spaces_.IsDeleted(name.space)) outcome = spaces_.WhyNot(name.space);
-  if (!outcome.ok()) (void)co_await Remove(name, MissReason::kAbsent);
+  if (spaces_.IsDeleted(name.space)) {
+    (void)co_await Remove(name, MissReason::kAbsent);
+    publishing_.erase(name.stripe);
+    co_return spaces_.WhyNot(name.space);
+  }
+  // Not its shards: who publishes it may try once more, and others may know it from before.
+  bool taken_back = false;
+  if (!outcome.ok() && !was_filed) taken_back = co_await TakeBack(name);
   publishing_.erase(name.stripe);
-  if (!outcome.ok()) co_return outcome;
-  if (!was_filed) CountIn(name.stripe);
-  const RunKey key{name.space, name.run};
   NoteChange(key);
+  // What a replica may still have is shown once all have it.
+  if (outcome.ok() || taken_back) hidden_.erase(name.stripe);
+  if (!was_filed) CountIn(name.stripe);
+  if (!outcome.ok()) co_return outcome;
   gone_.Forget(stripe.manifest);
   cache_.Add(key, std::move(stripe));
   co_return Status();
+}
+
+Task<bool> HomeIndex::TakeBack(StripeName name) {
+  std::vector<Task<Status>> calls;
+  for (TargetPort* port : placement_.FilersOf(name.stripe)) {
+    if (port->MayHaveFiled(name.stripe)) calls.push_back(port->Withdraw(name));
+  }
+  bool everywhere = true;
+  for (Task<Status>& call : calls) {
+    const Status withdrawn = co_await call;
+    everywhere = everywhere && withdrawn.ok();
+  }
+  co_return everywhere;
 }
 
 Task<bool> HomeIndex::HasAllWhole(KnownRunPtr run, const Manifest& manifest) const {
@@ -223,6 +245,9 @@ Task<Result<KnownRunPtr>> HomeIndex::LoadAnew(RunKey key, std::span<const BlockI
     const bool changed = loading.changes != changes_before;
     if (--loading.readers == 0) loading_.erase(key);
     if (!run.ok()) co_return run.status();
+    for (const auto& [stripe, its_run] : hidden_) {
+      if (its_run == key) run.value().Remove(stripe);
+    }
     // What was published or removed while we read may be wrong in what we read.
     if (changed && attempt + 1 < kReadAttempts) continue;
     // A replica that is not known to have all proves nothing by what it lacks.
@@ -232,6 +257,22 @@ Task<Result<KnownRunPtr>> HomeIndex::LoadAnew(RunKey key, std::span<const BlockI
     if (changed) kept->complete = false;
     co_return kept;
   }
+}
+
+void HomeIndex::Show(const std::vector<StripeId>& stripes) {
+  for (const StripeId& stripe : stripes) {
+    const auto hidden = hidden_.find(stripe);
+    if (hidden == hidden_.end() || publishing_.contains(stripe)) continue;
+    NoteChange(hidden->second);
+    cache_.Forget(hidden->second);
+    hidden_.erase(hidden);
+  }
+}
+
+std::vector<StripeId> HomeIndex::Hidden() const {
+  std::vector<StripeId> stripes;
+  for (const auto& [stripe, run] : hidden_) stripes.push_back(stripe);
+  return stripes;
 }
 
 void HomeIndex::Touch(KnownStripe& stripe) {
@@ -331,6 +372,7 @@ Task<Status> HomeIndex::Remove(StripeName name, MissReason reason) {
     if (run.ok()) known = FindIn(*run.value(), name.stripe);
     if (known != nullptr) gone_.Remember(known->manifest, reason);
   }
+  hidden_.erase(name.stripe);
   leases_.Forget(name.stripe);
   lacking_.Forget(name.stripe);
   const bool is_first = gone_.Begin(name.stripe, reason);

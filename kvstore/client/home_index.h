@@ -91,6 +91,10 @@ class HomeIndex final : public StripeIndex {
   // publication had to go elsewhere): then a miss is believed only after asking every target.
   bool settled() const { return settled_; }
   void set_settled(bool settled) { settled_ = settled; }
+  // Filed with too few replicas, now or for good: no lookup shows them, and no put trusts them,
+  // until Show says that all replicas have what any of them had.
+  std::vector<StripeId> Hidden() const;
+  void Show(const std::vector<StripeId>& stripes);
 
   LackingStripes& lacking() { return lacking_; }
   const LackingStripes& lacking() const { return lacking_; }
@@ -108,6 +112,8 @@ class HomeIndex final : public StripeIndex {
   Tenure TenureOf(StripeId stripe) const { return tenure_.Of(GroupHashOf(stripe)); }
   // Whether what the replicas here do not show is nowhere.
   bool IsSure(StripeId stripe) const;
+  // Out of every replica that takes it. Whether all did.
+  Task<bool> TakeBack(StripeName name);
   // Whether all its blocks are in other stripes that have lost no shard.
   Task<bool> HasAllWhole(KnownRunPtr run, const Manifest& manifest) const;
   Task<Status> FileWithReplicas(const IndexedStripe& stripe, Durability durability);
@@ -136,6 +142,7 @@ class HomeIndex final : public StripeIndex {
   std::map<RunKey, Loading> loading_;
   std::map<StripeId, bool> republishing_;  // Whether it was removed meanwhile.
   std::set<StripeId> publishing_;  // Not counted yet.
+  std::map<StripeId, RunKey> hidden_;
   std::map<RunKey, std::shared_ptr<Event>> first_;  // Runs in which a PublishFirst is under way.
   bool settled_ = true;
   std::function<void(StripeId)> on_removed_;

@@ -36,7 +36,11 @@ Task<RestoreReport> StripeRestorer::Attend(FiledStripe filed, Check check) {
             .survivors = {},
             .report = {}};
   const StripeId id = work.stripe.manifest.stripe;
-  if (!at_work_.insert(id).second) co_return work.report;
+  if (!at_work_.insert(id).second) {
+    work.report.failed = 1;  // By this call, so that nobody takes it for done.
+    work.report.status = Status(Code::kUnavailable, "another pass is at the stripe");
+    co_return work.report;
+  }
   work.manifest = work.stripe.manifest;
   co_await FindMissing(work);
   if (check == Check::kAll) {

@@ -31,7 +31,7 @@ struct RestoreReport {
 };
 
 // Loop thread only. Everything in `parts` must outlive it. One call per stripe at a time: another
-// one meanwhile does nothing.
+// one meanwhile does nothing, and fails.
 class StripeRestorer {
  public:
   struct Parts {

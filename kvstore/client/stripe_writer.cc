@@ -204,8 +204,6 @@ Task<Status> StripeWriter::Commit(const StripeOrder& order, const Manifest& mani
   }
   co_await DropShards(manifest);
   ++parts_.stats.dropped_stripes;
-  // Another node stored the same blocks first: they are there.
-  if (outcome.code() == Code::kConflict) co_return Status();
   co_return outcome;
 }
 

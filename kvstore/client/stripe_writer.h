@@ -52,6 +52,7 @@ class StripeWriter {
 
   // Ok: on all its targets, or (when some failed) on at least k' + 1 of them, and published.
   // kNoSpace, kOverloaded (space does not come fast enough), kInvalid: nothing of it is visible.
+  // kConflict: so, since another node stored all its blocks first: they are there.
   // kUnavailable: so, or the index could not say whether it filed the stripe.
   Task<Status> Write(StripeOrder order);
 

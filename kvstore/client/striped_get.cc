@@ -76,7 +76,8 @@ Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant d
     if (run.ok()) result = co_await GetFrom(run.value(), key, read, deadline, load);
   }
   if (!run.ok()) result.status = run.status();
-  if (run.ok() && fails()) co_await DropLost(run.value(), key, read.id);
+  const bool in_time = parts_.clock.Now() < deadline;
+  if (run.ok() && fails() && in_time) co_await DropLost(run.value(), key, read.id);
   co_return result;
 }
 
@@ -90,12 +91,13 @@ Task<void> StripedStore::DropLost(KnownRunPtr run, RunKey key, BlockId id) {
     if (!lost) continue;
     // Unless a repair has moved them meanwhile: then it is filed anew.
     const auto now = co_await parts_.index.LoadAll(key);
-    if (!now.ok()) co_return;
+    if (!now.ok() || !now.value()->answered_by_all) co_return;
+    KnownStripePtr same;
     for (const KnownStripePtr& filed : now.value()->stripes()) {
       if (filed->manifest.stripe != stripe->manifest.stripe) continue;
-      const bool same = filed->manifest.generation == stripe->manifest.generation;
-      if (same) (void)co_await DropDamaged(filed);
+      if (filed->manifest.generation == stripe->manifest.generation) same = filed;
     }
+    if (same != nullptr) (void)co_await DropDamaged(std::move(same));
   }
 }
 

@@ -197,7 +197,12 @@ Task<void> StripedStore::WriteMissing(PutState& state) {
   for (size_t i = 0; i < groups.size(); ++i) {
     Task<Status>& write = writes[i];
     const Status outcome = co_await write;
-    for (const size_t at : groups[i]) Finish(state, at, outcome);
+    // Another node was first: they are there, perhaps not as durable or kept as this call wants.
+    const bool found = outcome.code() == Code::kConflict;
+    for (const size_t at : groups[i]) {
+      Finish(state, at, found ? Status() : outcome);
+      if (found) state.ours[at] = nullptr;
+    }
   }
 }
 

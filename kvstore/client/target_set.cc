@@ -95,7 +95,11 @@ Task<std::vector<Status>> TargetSet::AskShards(const Manifest& manifest) const {
 Task<bool> TargetSet::IsWhole(const Manifest& manifest) const {
   if (ShardsAtHand(manifest) < manifest.shard_count()) co_return false;
   const std::vector<Status> shards = co_await AskShards(manifest);
-  co_return CountLost(shards) == 0;
+  const auto there = static_cast<uint32_t>(std::count_if(
+      shards.begin(), shards.end(), [](const Status& one) { return one.ok(); }));
+  const uint32_t needed =
+      std::min<uint32_t>(manifest.shard_count(), uint32_t{manifest.data_shards} + 1);
+  co_return CountLost(shards) == 0 && there >= needed;
 }
 
 Task<bool> TargetSet::IsLost(const Manifest& manifest) const {

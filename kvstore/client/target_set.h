@@ -37,7 +37,7 @@ class TargetSet {
   // Asks each target whether it holds its shard: what TargetPort::Holds says, by shard, and
   // kUnavailable for targets that are not there. `manifest` must live until the task is done.
   Task<std::vector<Status>> AskShards(const Manifest& manifest) const;
-  // By their answers: none of its shards is lost, though a target may be away.
+  // By their answers: none of its shards is lost, and one more than it takes is surely there.
   Task<bool> IsWhole(const Manifest& manifest) const;
   // By their answers: more of its shards are lost than parity replaces.
   Task<bool> IsLost(const Manifest& manifest) const;

@@ -100,6 +100,7 @@ Task<void> RemoteIndex::AskInto(std::shared_ptr<Loading> loading, home::LoadRequ
 
 Task<Result<KnownRunPtr>> RemoteIndex::LoadAnew(RunKey key, std::span<const BlockId> wanted,
                                                 bool all) {
+  if (background_.closed()) co_return Status(Code::kUnavailable, "this node is stopping");
   home::LoadRequest request{.key = key, .all = all};
   request.wanted.assign(wanted.begin(), wanted.end());
   const auto loading = std::make_shared<Loading>(parts_.loop);

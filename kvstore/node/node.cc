@@ -350,8 +350,9 @@ Task<void> Node::RestoreDamaged() {
 Task<void> Node::RestoreLacking() {
   constexpr size_t kAtOnce = 64;
   HomeIndex& index = home_->index();
+  const Instant until = parts_.clock.Now() + Seconds(1);  // Other upkeep waits for this.
   for (const StripeId& stripe : index.lacking().Next(kAtOnce)) {
-    if (stopping_.is_set()) co_return;
+    if (stopping_.is_set() || parts_.clock.Now() >= until) co_return;
     if (!index.IsHome(stripe)) {  // Not any more: whoever is hears of it.
       index.lacking().Forget(stripe);
       store_->index().NoteLacking(stripe);
@@ -379,7 +380,9 @@ Task<void> Node::RepairIndexIfNeeded() {
   if (index.settled()) co_return;
   index.set_settled(true);  // A publication that goes astray meanwhile takes it back.
   uint64_t filed = 0;
+  const std::vector<StripeId> hidden = index.Hidden();
   const Status outcome = co_await around_.RepairIndex(filed);
+  if (outcome.ok() && all_here()) index.Show(hidden);
   // A target that was left out may be the one that knows more.
   if (!outcome.ok() || !all_here()) index.set_settled(false);
   if (filed > 0) {

@@ -12,6 +12,8 @@ constexpr uint32_t kMapRoomFirst = 64 * kKiB;
 constexpr Nanos kPatienceMin = Millis(50);
 constexpr Nanos kPatienceMax = Millis(200);
 constexpr Nanos kSilentFor = Seconds(5);
+constexpr Nanos kAskEvery = Millis(200);  // Whether a silent node is back.
+constexpr Nanos kAskPatience = Seconds(1);
 constexpr int kMapAttemptsMax = 4;  // A larger one takes two, and more when it grows meanwhile.
 
 }  // namespace
@@ -61,7 +63,13 @@ Task<void> PeerCaller::Stop() {
 
 Task<void> PeerCaller::Watch(NodeId node) {
   Peer& peer = peers_[node];
-  while (peer.waiting > 0 && !stopping_.is_set()) {
+  const auto is_silent = [&] { return clock_.Now() < peer.silent_until; };
+  while ((peer.waiting > 0 || is_silent()) && !stopping_.is_set()) {
+    if (is_silent()) {
+      co_await clock_.SleepUntil(clock_.Now() + kAskEvery, &stopping_);
+      if (!stopping_.is_set()) (void)co_await IsAlive(node, kAskPatience);
+      continue;
+    }
     const Nanos quiet{std::max(kPatienceMin.value, peer.Patience().value / 2)};
     const Instant quiet_at = peer.heard_at + quiet;
     if (clock_.Now() < quiet_at) {
@@ -69,23 +77,23 @@ Task<void> PeerCaller::Watch(NodeId node) {
       continue;
     }
     const Instant heard_at = peer.heard_at;
-    const bool alive = co_await IsAlive(node);
+    const bool alive = co_await IsAlive(node, peer.Patience());
+    if (alive) peer.heard_at = clock_.Now();
     if (alive || peer.heard_at != heard_at) continue;
     peer.silent_until = clock_.Now() + kSilentFor;
     network_.Abandon(node);
-    break;
   }
   peer.watched = false;
 }
 
 // It may wait for others: this it can answer by itself.
-Task<bool> PeerCaller::IsAlive(NodeId node) {
+Task<bool> PeerCaller::IsAlive(NodeId node, Nanos patience) {
   const peer::GetMapRequest question{.room = 0};
   Order order{.node = node, .target = {}, .verb = peer::Verb::kGetMap};
   order.message = peer::Encode(question).value();
-  order.deadline = clock_.Now() + peers_[node].Patience();
+  order.deadline = clock_.Now() + patience;
   const Result<Network::Answer> answer = co_await Send(order);
-  co_return answer.ok();
+  co_return answer.ok() || answer.code() == Code::kOverloaded;
 }
 
 bool PeerCaller::IsSilent(const Order& order) const {

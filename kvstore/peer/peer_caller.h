@@ -77,9 +77,9 @@ class PeerCaller {
   };
 
   Task<Result<Network::Answer>> Send(const Order& order);
-  // For as long as calls wait.
+  // For as long as calls wait, and while it is silent.
   Task<void> Watch(NodeId node);
-  Task<bool> IsAlive(NodeId node);
+  Task<bool> IsAlive(NodeId node, Nanos patience);
   bool IsSilent(const Order& order) const;
 
   Clock& clock_;

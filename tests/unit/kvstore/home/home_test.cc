@@ -75,6 +75,18 @@ std::set<StripeId> StripesOf(World& world, const Chain& chain) {
   return stripes;
 }
 
+// That is filed and has this block.
+StripeId StripeOf(World& world, const BlockId& block) {
+  for (const FakeTarget* target : world.all_targets()) {
+    for (const auto& [id, filed] : target->filed) {
+      for (const ManifestBlock& one : filed.manifest.blocks) {
+        if (one.id == block) return id;
+      }
+    }
+  }
+  return {};
+}
+
 // What the reclaimer of node `n` does with the chain's stripe.
 Status Evict(World& world, uint32_t n, const Chain& chain) {
   const std::set<StripeId> stripes = StripesOf(world, chain);
@@ -185,6 +197,27 @@ TEST(Homes, WhatAnUnansweredPutLeftFiledIsWhole) {
   }
 }
 
+// Its home cannot reach the other replicas: what it has filed alone, others may have found.
+TEST(Homes, WhatAHomeFiledAloneKeepsItsShards) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  for (const uint32_t other : {1u, 4u}) world.links().cuts.insert({{3}, {other}});
+  auto first = world.node(2).store->Put(PutOf(world, chain));
+  while (StripesOf(world, chain).empty()) world.RunFor(Micros(5));
+  auto second = world.node(2).store->Put(PutOf(world, chain));
+  for (const Status& outcome : world.Await(std::move(first))) EXPECT_FALSE(outcome.ok());
+  (void)world.Await(std::move(second));
+  world.links().cuts.clear();
+  world.RunFor(Seconds(10));
+  for (const StripeId& stripe : StripesOf(world, chain)) {
+    size_t shards = 0;
+    for (FakeTarget* target : world.all_targets()) shards += target->shards.count(stripe);
+    EXPECT_EQ(shards, 3u);
+  }
+  EXPECT_THAT(Put(world, 1, chain), Each(IsOk()));
+  for (size_t block = 0; block < 4; ++block) EXPECT_THAT(Get(world, 4, chain, block), IsOk());
+}
+
 // A replica that was away brings back the record of a stripe whose shards are gone.
 TEST(Homes, APutOfWhatIsFiledButGoneStoresIt) {
   World world({});
@@ -208,16 +241,24 @@ TEST(Homes, APutOfWhatIsFiledButGoneStoresIt) {
 
 TEST(Homes, WhatIsLostForGoodIsNotShownAgainOnceARead) {
   World world({});
-  const Chain chain = ChainAt(world, 3);
-  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
-  const StripeId stripe = *StripesOf(world, chain).begin();
-  size_t lost = 0;
-  for (FakeTarget* target : world.all_targets()) lost += target->shards.erase(stripe);
-  ASSERT_EQ(lost, 3u);
-  EXPECT_EQ(Lookup(world, 1, chain).blocks, 4u);
-  EXPECT_FALSE(Get(world, 1, chain, 0).ok());
-  EXPECT_EQ(Lookup(world, 4, chain).blocks, 0u);
-  EXPECT_TRUE(StripesOf(world, chain).empty());
+  for (const size_t lost_block : {0u, 3u}) {
+    const Chain chain = ChainAt(world, 3);
+    for (size_t block = 0; block < 4; ++block) {  // A stripe each.
+      ChainPut put{.space = world.space, .chain = chain.ids, .first = static_cast<uint32_t>(block)};
+      put.blocks.push_back({chain.ids[block], chain.bytes[block].span()});
+      EXPECT_THAT(world.Await(world.node(2).store->Put(std::move(put))), Each(IsOk()));
+    }
+    ASSERT_EQ(StripesOf(world, chain).size(), 4u);
+    const StripeId stripe = StripeOf(world, chain.ids[lost_block]);
+    size_t lost = 0;
+    for (FakeTarget* target : world.all_targets()) lost += target->shards.erase(stripe);
+    ASSERT_EQ(lost, 3u);
+    EXPECT_EQ(Lookup(world, 1, chain).blocks, 4u);
+    for (const uint32_t n : {3u, 1u}) EXPECT_FALSE(Get(world, n, chain, lost_block).ok());
+    EXPECT_EQ(Lookup(world, 4, chain).blocks, lost_block);
+    EXPECT_EQ(StripesOf(world, chain).size(), 3u);
+    EXPECT_THAT(Get(world, 1, chain, 1), IsOk());
+  }
 }
 
 TEST(Homes, WhatTargetsThatAreAwayMayHaveStaysFiled) {

@@ -76,7 +76,7 @@ TEST_F(PeerCallerTest, WhoHangsIsKnownToLongBeforeTheDeadline) {
   EXPECT_LE(rig_->clock().Now(), began + Millis(400));
   const Instant known = rig_->clock().Now();
   EXPECT_EQ(AskHome(Seconds(60)), Code::kUnavailable);
-  EXPECT_EQ(rig_->clock().Now(), known);  // At once.
+  EXPECT_LT(rig_->clock().Now(), known + Millis(300));  // Before anything is waited for.
   rig_->RunFor(Seconds(6));
   EXPECT_EQ(AskHome(Seconds(60)), Code::kUnavailable);
   EXPECT_GT(rig_->clock().Now(), known + Seconds(6));  // It was asked again.
