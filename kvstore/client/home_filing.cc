@@ -1,0 +1,194 @@
+// How a home files stripes: two acknowledgements to publish, and nothing shown before.
+#include <algorithm>
+#include <utility>
+
+#include "kvstore/client/home_index.h"
+#include "kvstore/types/limits.h"
+
+namespace cairn::kv {
+
+Task<Status> HomeIndex::Publish(IndexedStripe stripe, Durability durability) {
+  const StripeName name{stripe.manifest.space, stripe.manifest.run, stripe.manifest.stripe};
+  const bool was_filed = StateOf(name.stripe).has_value();
+  const RunKey key{name.space, name.run};
+  if (!was_filed) hidden_.emplace(name.stripe, key);
+  publishing_.insert(name.stripe);
+  Status outcome = co_await FileWithReplicas(stripe, durability);
+  if (spaces_.IsDeleted(name.space)) {
+    (void)co_await Remove(name, MissReason::kAbsent);
+    publishing_.erase(name.stripe);
+    co_return spaces_.WhyNot(name.space);
+  }
+  // Not its shards: who publishes it may try once more, and others may know it from before.
+  bool taken_back = false;
+  if (!outcome.ok() && !was_filed) taken_back = co_await TakeBack(name);
+  publishing_.erase(name.stripe);
+  NoteChange(key);
+  // What a replica may still have is shown once all have it.
+  if (outcome.ok() || taken_back) hidden_.erase(name.stripe);
+  if (!was_filed) CountIn(name.stripe);
+  if (!outcome.ok()) co_return outcome;
+  gone_.Forget(stripe.manifest);
+  cache_.Add(key, std::move(stripe));
+  co_return Status();
+}
+
+Task<bool> HomeIndex::TakeBack(StripeName name) {
+  std::vector<Task<Status>> calls;
+  for (TargetPort* port : placement_.FilersOf(name.stripe)) {
+    if (port->MayHaveFiled(name.stripe)) calls.push_back(port->Withdraw(name));
+  }
+  bool everywhere = true;
+  for (Task<Status>& call : calls) {
+    const Status withdrawn = co_await call;
+    everywhere = everywhere && withdrawn.ok();
+  }
+  co_return everywhere;
+}
+
+Task<bool> HomeIndex::HasAllWhole(KnownRunPtr run, const Manifest& manifest) const {
+  std::map<StripeId, KnownStripePtr> others;
+  for (const ManifestBlock& block : manifest.blocks) {
+    const KnownRun::Place* place = judge_.Find(*run, manifest.space, block.id).place;
+    if (place == nullptr || place->stripe->manifest.stripe == manifest.stripe) co_return false;
+    others.emplace(place->stripe->manifest.stripe, place->stripe);
+  }
+  for (const auto& [id, other] : others) {
+    const bool whole = co_await targets_.IsWhole(other->manifest);
+    if (!whole) co_return false;
+  }
+  // None was removed while the targets were asked.
+  co_return std::all_of(others.begin(), others.end(), [this](const auto& other) {
+    return judge_.WhyNot(*other.second) == MissReason::kNone;
+  });
+}
+
+Task<Status> HomeIndex::PublishFirst(IndexedStripe stripe, Durability durability) {
+  const RunKey key{stripe.manifest.space, stripe.manifest.run};
+  while (first_.contains(key)) {
+    const std::shared_ptr<Event> other = first_[key];
+    Event& done = *other;
+    co_await done;
+  }
+  const auto done = std::make_shared<Event>(loop_);
+  first_.emplace(key, done);
+  std::vector<BlockId> wanted;
+  for (const ManifestBlock& block : stripe.manifest.blocks) wanted.push_back(block.id);
+  const auto run = co_await Load(key, wanted);
+  Status outcome = run.status();
+  if (run.ok()) {
+    const bool stored = co_await HasAllWhole(run.value(), stripe.manifest);
+    if (stored) outcome = Status(Code::kConflict, "another writer stored these blocks first");
+  }
+  if (outcome.ok()) outcome = co_await Publish(std::move(stripe), durability);
+  first_.erase(key);
+  done->Set();
+  co_return outcome;
+}
+
+Task<Status> HomeIndex::FileWithReplicas(const IndexedStripe& stripe, Durability durability) {
+  const Manifest& manifest = stripe.manifest;
+  const std::vector<TargetId> order = placement_.ReplicaOrder(manifest.space, manifest.run);
+  const size_t wanted = std::min<size_t>(kIndexReplicas, order.size());
+  const size_t needed = std::min<size_t>(2, order.size());
+  size_t acknowledged = 0;
+  size_t next = 0;
+  Status failure(Code::kUnavailable, "no target takes index records");
+  while (acknowledged < needed && next < order.size()) {
+    std::vector<std::pair<TargetId, Task<Status>>> calls;
+    while (next < order.size() && acknowledged + calls.size() < wanted) {
+      const TargetId id = order[next++];
+      TargetPort* port = targets_.Find(id);
+      if (port == nullptr || !targets_.IsLive(id)) continue;
+      calls.emplace_back(id, port->Publish(stripe, durability));
+    }
+    for (auto& [id, call] : calls) {
+      Status outcome = co_await call;
+      targets_.Note(id, outcome);
+      if (outcome.ok()) {
+        ++acknowledged;
+      } else {
+        failure = std::move(outcome);
+      }
+    }
+  }
+  // Some replica lacks what it should have, or holds what lookups would not look for.
+  if (acknowledged < wanted || next > wanted) settled_ = false;
+  if (acknowledged < needed) co_return failure;
+  co_return Status();
+}
+
+std::vector<TargetPort*> HomeIndex::RefilersOf(const StripeName& name) const {
+  const std::vector<TargetId> order = placement_.ReplicaOrder(name.space, name.run);
+  std::vector<TargetPort*> ports;
+  for (size_t i = 0; i < order.size(); ++i) {
+    TargetPort* port = targets_.Find(order[i]);
+    if (port != nullptr && (i < kIndexReplicas || port->MayHaveFiled(name.stripe))) {
+      ports.push_back(port);
+    }
+  }
+  return ports;
+}
+
+Task<Status> HomeIndex::Adopt(IndexedStripe stripe) {
+  const Manifest& manifest = stripe.manifest;
+  const StripeId id = manifest.stripe;
+  const bool busy = gone_.IsGoing(id) || publishing_.contains(id) || republishing_.contains(id);
+  const bool over = clock_.UnixNow() >= stripe.expires_at || spaces_.IsDeleted(manifest.space);
+  if (busy || over || StateOf(id)) co_return Status();
+  const std::span<TargetPort* const> filers = placement_.FilersOf(id);
+  publishing_.insert(id);
+  Status outcome(Code::kUnavailable, "no target here takes index records");
+  for (TargetPort* port : placement_.NearTargets()) {
+    if (std::find(filers.begin(), filers.end(), port) == filers.end()) continue;
+    outcome = co_await port->Publish(stripe, Durability::kProcess);
+    break;
+  }
+  publishing_.erase(id);
+  if (!outcome.ok() || gone_.IsGoing(id)) co_return outcome;
+  CountIn(id);
+  const RunKey key{manifest.space, manifest.run};
+  NoteChange(key);
+  cache_.Add(key, std::move(stripe));
+  co_return Status();
+}
+
+Task<Status> HomeIndex::Republish(IndexedStripe stripe) {
+  const Manifest& manifest = stripe.manifest;
+  const StripeId id = manifest.stripe;
+  const StripeName name{manifest.space, manifest.run, id};
+  if (ReportOn(id).kind == StripeReport::Kind::kAbsent) co_return Status(Code::kNotFound);
+  const std::vector<TargetPort*> ports = RefilersOf(name);
+  const size_t needed = std::min<size_t>(2, placement_.ReplicaOrder(name.space, name.run).size());
+  republishing_[id] = false;
+  std::vector<Task<Status>> calls;
+  for (TargetPort* port : ports) calls.push_back(port->Publish(stripe, Durability::kProcess));
+  size_t acknowledged = 0;
+  Status failure(Code::kUnavailable, "no target takes index records");
+  for (size_t i = 0; i < calls.size(); ++i) {
+    Task<Status>& call = calls[i];
+    Status outcome = co_await call;
+    targets_.Note(ports[i]->id(), outcome);
+    if (outcome.ok()) {
+      ++acknowledged;
+    } else {
+      failure = std::move(outcome);
+    }
+  }
+  const bool removed = republishing_[id];
+  republishing_.erase(id);
+  if (removed) {
+    publishing_.insert(id);  // What was refiled is not counted.
+    (void)co_await Remove(name, MissReason::kAbsent);
+    publishing_.erase(id);
+    co_return Status(Code::kNotFound);
+  }
+  if (acknowledged < ports.size()) settled_ = false;
+  const RunKey key{name.space, name.run};
+  NoteChange(key);
+  cache_.Add(key, std::move(stripe));
+  if (acknowledged < needed) co_return failure;
+  co_return Status();
+}
+
+}  // namespace cairn::kv
