@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kvstore/client/home_index.h"
+#include "kvstore/client/whole_stripes.h"
 #include "kvstore/types/limits.h"
 
 namespace cairn::kv {
@@ -13,19 +14,19 @@ Task<Status> HomeIndex::Publish(IndexedStripe stripe, Durability durability) {
   const RunKey key{name.space, name.run};
   if (!was_filed) hidden_.emplace(name.stripe, key);
   publishing_.insert(name.stripe);
-  Status outcome = co_await FileWithReplicas(stripe, durability);
+  const Status outcome = co_await FileWithReplicas(stripe, durability);
   if (spaces_.IsDeleted(name.space)) {
     (void)co_await Remove(name, MissReason::kAbsent);
     publishing_.erase(name.stripe);
     co_return spaces_.WhyNot(name.space);
   }
   // Not its shards: who publishes it may try once more, and others may know it from before.
-  bool taken_back = false;
-  if (!outcome.ok() && !was_filed) taken_back = co_await TakeBack(name);
+  Status taken_back(Code::kUnavailable);
+  if (!outcome.ok() && !was_filed) taken_back = co_await WithdrawAll(name);
   publishing_.erase(name.stripe);
   NoteChange(key);
   // What a replica may still have is shown once all have it.
-  if (outcome.ok() || taken_back) hidden_.erase(name.stripe);
+  if (outcome.ok() || taken_back.ok()) hidden_.erase(name.stripe);
   if (!was_filed) CountIn(name.stripe);
   if (!outcome.ok()) co_return outcome;
   gone_.Forget(stripe.manifest);
@@ -33,33 +34,15 @@ Task<Status> HomeIndex::Publish(IndexedStripe stripe, Durability durability) {
   co_return Status();
 }
 
-Task<bool> HomeIndex::TakeBack(StripeName name) {
-  std::vector<Task<Status>> calls;
-  for (TargetPort* port : placement_.FilersOf(name.stripe)) {
-    if (port->MayHaveFiled(name.stripe)) calls.push_back(port->Withdraw(name));
-  }
-  bool everywhere = true;
-  for (Task<Status>& call : calls) {
-    const Status withdrawn = co_await call;
-    everywhere = everywhere && withdrawn.ok();
-  }
-  co_return everywhere;
-}
-
-Task<bool> HomeIndex::HasAllWhole(KnownRunPtr run, const Manifest& manifest) const {
-  std::map<StripeId, KnownStripePtr> others;
-  for (const ManifestBlock& block : manifest.blocks) {
-    const KnownRun::Place* place = judge_.Find(*run, manifest.space, block.id).place;
-    if (place == nullptr || place->stripe->manifest.stripe == manifest.stripe) co_return false;
-    others.emplace(place->stripe->manifest.stripe, place->stripe);
-  }
-  for (const auto& [id, other] : others) {
-    const bool whole = co_await targets_.IsWhole(other->manifest);
-    if (!whole) co_return false;
-  }
-  // None was removed while the targets were asked.
-  co_return std::all_of(others.begin(), others.end(), [this](const auto& other) {
-    return judge_.WhyNot(*other.second) == MissReason::kNone;
+Task<bool> HomeIndex::IsStored(KnownRunPtr run, const Manifest& manifest,
+                               std::span<const BlockId> blocks) const {
+  const std::set<StripeId> whole =
+      co_await FindWhole(judge_, targets_, run, manifest.space, blocks);
+  co_return std::all_of(blocks.begin(), blocks.end(), [&](const BlockId& block) {
+    const KnownRun::Place* place = judge_.Find(*run, manifest.space, block).place;
+    if (place == nullptr) return false;
+    const StripeId stripe = place->stripe->manifest.stripe;
+    return stripe != manifest.stripe && whole.contains(stripe);
   });
 }
 
@@ -77,7 +60,7 @@ Task<Status> HomeIndex::PublishFirst(IndexedStripe stripe, Durability durability
   const auto run = co_await Load(key, wanted);
   Status outcome = run.status();
   if (run.ok()) {
-    const bool stored = co_await HasAllWhole(run.value(), stripe.manifest);
+    const bool stored = co_await IsStored(run.value(), stripe.manifest, wanted);
     if (stored) outcome = Status(Code::kConflict, "another writer stored these blocks first");
   }
   if (outcome.ok()) outcome = co_await Publish(std::move(stripe), durability);
@@ -114,7 +97,8 @@ Task<Status> HomeIndex::FileWithReplicas(const IndexedStripe& stripe, Durability
   }
   // Some replica lacks what it should have, or holds what lookups would not look for.
   if (acknowledged < wanted || next > wanted) settled_ = false;
-  if (acknowledged < needed) co_return failure;
+  // Whatever one of them said: others may have it, so this is no refusal.
+  if (acknowledged < needed) co_return Status(Code::kUnavailable, failure.ToString());
   co_return Status();
 }
 

@@ -206,10 +206,7 @@ Task<Status> HomeIndex::Remove(StripeName name, MissReason reason) {
   co_return RemovedOr(outcome);
 }
 
-Task<Status> HomeIndex::TakeOut(StripeName name, KnownStripePtr known) {
-  const RunKey key{name.space, name.run};
-  NoteChange(key);
-  cache_.Remove(key, name.stripe);
+Task<Status> HomeIndex::WithdrawAll(StripeName name) {
   std::vector<Task<Status>> calls;
   for (TargetPort* port : placement_.FilersOf(name.stripe)) {
     if (port->MayHaveFiled(name.stripe)) calls.push_back(port->Withdraw(name));
@@ -219,10 +216,18 @@ Task<Status> HomeIndex::TakeOut(StripeName name, KnownStripePtr known) {
     Status withdrawn = co_await call;
     if (!withdrawn.ok()) outcome = std::move(withdrawn);
   }
+  co_return outcome;
+}
+
+Task<Status> HomeIndex::TakeOut(StripeName name, KnownStripePtr known) {
+  const RunKey key{name.space, name.run};
+  NoteChange(key);
+  cache_.Remove(key, name.stripe);
+  Status outcome = co_await WithdrawAll(name);
   NoteChange(key);
   cache_.Remove(key, name.stripe);
   if (on_removed_) on_removed_(name.stripe);
-  calls.clear();
+  std::vector<Task<Status>> calls;
   for (TargetPort* port : placement_.HoldersOf(known == nullptr ? nullptr : &known->manifest)) {
     calls.push_back(port->Drop(name.stripe));
   }

@@ -112,10 +112,12 @@ class HomeIndex final : public StripeIndex {
   Tenure TenureOf(StripeId stripe) const { return tenure_.Of(GroupHashOf(stripe)); }
   // Whether what the replicas here do not show is nowhere.
   bool IsSure(StripeId stripe) const;
-  // Out of every replica that takes it. Whether all did.
-  Task<bool> TakeBack(StripeName name);
-  // Whether all its blocks are in other stripes that have lost no shard.
-  Task<bool> HasAllWhole(KnownRunPtr run, const Manifest& manifest) const;
+  // Out of every replica that has it.
+  Task<Status> WithdrawAll(StripeName name);
+  // Whether its blocks are all in other stripes that have lost no shard. All passed in must live
+  // until the task is done.
+  Task<bool> IsStored(KnownRunPtr run, const Manifest& manifest,
+                      std::span<const BlockId> blocks) const;
   Task<Status> FileWithReplicas(const IndexedStripe& stripe, Durability durability);
   Task<Result<KnownRunPtr>> LoadAnew(RunKey key, std::span<const BlockId> wanted,
                                      RunReader::Ask ask);

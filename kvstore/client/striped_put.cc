@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kvstore/client/striped_store.h"
+#include "kvstore/client/whole_stripes.h"
 
 namespace cairn::kv {
 
@@ -99,8 +100,10 @@ Task<void> StripedStore::Classify(PutState& state, size_t begin, size_t end) {
   std::vector<BlockId> wanted;
   for (size_t i = begin; i < end; ++i) wanted.push_back(state.put.blocks[i].id);
   auto run = co_await parts_.index.Load(key, wanted);
-  StripeIds whole;
-  if (run.ok()) whole = co_await WholeOf(run.value(), key.space, wanted);
+  std::set<StripeId> whole;
+  if (run.ok()) {
+    whole = co_await FindWhole(judge(), parts_.targets, run.value(), key.space, wanted);
+  }
   if (!whole.empty()) run = co_await parts_.index.Load(key, wanted);  // Some may have gone.
   if (!run.ok()) {
     for (size_t i = begin; i < end; ++i) state.outcomes[i] = run.status();
@@ -155,22 +158,6 @@ Task<void> StripedStore::MakeDurable(PutState& state) {
   for (size_t i = 0; i < state.outcomes.size(); ++i) {
     if (is_found(i)) state.outcomes[i] = failure;
   }
-}
-
-Task<StripedStore::StripeIds> StripedStore::WholeOf(KnownRunPtr run, NamespaceId space,
-                                                    std::span<const BlockId> wanted) {
-  std::map<StripeId, KnownStripePtr> found;
-  for (const BlockId& id : wanted) {
-    const RunJudge::Answer answer = judge().Find(*run, space, id);
-    if (answer.place == nullptr) continue;
-    found.emplace(answer.place->stripe->manifest.stripe, answer.place->stripe);
-  }
-  StripeIds whole;
-  for (const auto& [id, stripe] : found) {
-    const bool is_whole = co_await parts_.targets.IsWhole(stripe->manifest);
-    if (is_whole) whole.insert(id);
-  }
-  co_return std::move(whole);
 }
 
 Task<void> StripedStore::WriteMissing(PutState& state) {

@@ -3,7 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -131,9 +130,6 @@ class StripedStore final : public BlockStore, public SessionHost {
   Status CheckPut(const ChainPut& put, const SpaceRecord* space) const;
   Task<void> Classify(PutState& state, size_t begin, size_t end);
   Task<void> MakeDurable(PutState& state);
-  using StripeIds = std::set<StripeId>;
-  // The stripes that have any of these blocks, and have lost no shard: their targets were asked.
-  Task<StripeIds> WholeOf(KnownRunPtr run, NamespaceId space, std::span<const BlockId> wanted);
   Task<void> WriteMissing(PutState& state);
   Task<Status> WriteGroup(PutState& state, const std::vector<size_t>& group);
   Task<Status> WriteWithin(SpaceRecord space, StripeOrder order);

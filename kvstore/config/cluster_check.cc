@@ -64,10 +64,10 @@ void CheckAdvertise(const ClusterConfig& cluster, Lines& lines) {
 }
 
 void CheckNodesTls(const ClusterConfig& cluster, Lines& lines) {
-  const bool all = !cluster.tls_cert_file.empty() && !cluster.tls_key_file.empty() &&
-                   !cluster.tls_ca_file.empty();
-  const bool none = cluster.tls_cert_file.empty() && cluster.tls_key_file.empty() &&
-                    cluster.tls_ca_file.empty();
+  const bool all = !cluster.tls.cert_file.empty() && !cluster.tls.key_file.empty() &&
+                   !cluster.tls.ca_file.empty();
+  const bool none = cluster.tls.cert_file.empty() && cluster.tls.key_file.empty() &&
+                    cluster.tls.ca_file.empty();
   if (all || none) return;
   lines.push_back("cluster.tls_cert_file: goes with cluster.tls_key_file and cluster.tls_ca_file, "
                   "as nodes show each other certificates; set all three or none");
@@ -110,9 +110,9 @@ void CheckEtcd(const ClusterConfig& cluster, Lines& lines) {
                       "https:// for all of them, or for none");
     }
   }
-  CheckKeyGoesWithCertificate({"cluster.etcd_cert_file", cluster.etcd_cert_file},
-                              {"cluster.etcd_key_file", cluster.etcd_key_file}, lines);
-  const bool files = !cluster.etcd_ca_file.empty() || !cluster.etcd_cert_file.empty();
+  CheckKeyGoesWithCertificate({"cluster.etcd_cert_file", cluster.etcd_tls.cert_file},
+                              {"cluster.etcd_key_file", cluster.etcd_tls.key_file}, lines);
+  const bool files = !cluster.etcd_tls.ca_file.empty() || !cluster.etcd_tls.cert_file.empty();
   if (files && !tls) {
     lines.push_back("cluster.etcd: certificates are set, and no address begins with https://; "
                     "write https:// or leave the files out");

@@ -6,6 +6,7 @@
 
 #include "kvstore/base/time.h"
 #include "kvstore/base/units.h"
+#include "kvstore/os/tls.h"
 
 namespace cairn::kv {
 
@@ -17,14 +18,9 @@ struct ClusterConfig {
   std::string listen = "127.0.0.1:7412";
   std::string advertise = "";  // "10.0.0.1:7412, 10.1.0.1:7412". Empty: `listen`.
   std::string etcd = "http://127.0.0.1:2379";  // Several with commas.
-  std::string etcd_ca_file = "";
-  std::string etcd_cert_file = "";
-  std::string etcd_key_file = "";
+  TlsFiles etcd_tls = {};
   std::string secret_file = "";
-  // All three, or none: what nodes tell each other is not encrypted.
-  std::string tls_cert_file = "";
-  std::string tls_key_file = "";
-  std::string tls_ca_file = "";
+  TlsFiles tls = {};  // All three, or none: what nodes tell each other is not encrypted.
   uint32_t group_bits = 8;     // 2^group_bits index groups; fixed when the cluster is made.
   Nanos lease = Seconds(5);
   Nanos suspect_after = Seconds(5);

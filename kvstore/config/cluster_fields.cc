@@ -39,25 +39,25 @@ void AddNodesTls(std::vector<ConfigField>& fields) {
                         "PEM file of this node's certificate for other nodes: with it all between "
                         "nodes is TLS 1.3, and both sides show one; all nodes have it, or none. "
                         "Empty: nothing is encrypted.",
-                        [](C& c) -> auto& { return c.cluster.tls_cert_file; }));
+                        [](C& c) -> auto& { return c.cluster.tls.cert_file; }));
   fields.push_back(Text("cluster.tls_key_file", "PEM file of its key.",
-                        [](C& c) -> auto& { return c.cluster.tls_key_file; }));
+                        [](C& c) -> auto& { return c.cluster.tls.key_file; }));
   fields.push_back(Text("cluster.tls_ca_file",
                         "PEM file of who signs the nodes' certificates, and nobody else's: whoever "
                         "has one, and the secret, may be a node.",
-                        [](C& c) -> auto& { return c.cluster.tls_ca_file; }));
+                        [](C& c) -> auto& { return c.cluster.tls.ca_file; }));
 }
 
 void AddEtcd(std::vector<ConfigField>& fields) {
   fields.push_back(Text("cluster.etcd", "Addresses of etcd's members, with commas.",
                         [](C& c) -> auto& { return c.cluster.etcd; }));
   fields.push_back(Text("cluster.etcd_ca_file", "PEM file of who signs etcd's certificates.",
-                        [](C& c) -> auto& { return c.cluster.etcd_ca_file; }));
+                        [](C& c) -> auto& { return c.cluster.etcd_tls.ca_file; }));
   fields.push_back(Text("cluster.etcd_cert_file",
                         "PEM file of this node's certificate for etcd.",
-                        [](C& c) -> auto& { return c.cluster.etcd_cert_file; }));
+                        [](C& c) -> auto& { return c.cluster.etcd_tls.cert_file; }));
   fields.push_back(Text("cluster.etcd_key_file", "PEM file of its key.",
-                        [](C& c) -> auto& { return c.cluster.etcd_key_file; }));
+                        [](C& c) -> auto& { return c.cluster.etcd_tls.key_file; }));
 }
 
 void AddLimits(std::vector<ConfigField>& fields) {

@@ -18,19 +18,13 @@ NamedFiles OfClients(const DaemonConfig& config) {
 NamedFiles OfNodes(const DaemonConfig& config) {
   const ClusterConfig& cluster = config.cluster;
   if (!cluster.enabled) return {};
-  return {"cluster.tls_cert_file, tls_key_file, tls_ca_file",
-          {.cert_file = cluster.tls_cert_file,
-           .key_file = cluster.tls_key_file,
-           .ca_file = cluster.tls_ca_file}};
+  return {"cluster.tls_cert_file, tls_key_file, tls_ca_file", cluster.tls};
 }
 
 NamedFiles OfEtcd(const DaemonConfig& config) {
   const ClusterConfig& cluster = config.cluster;
   if (!cluster.enabled) return {};
-  return {"cluster.etcd_cert_file, etcd_key_file, etcd_ca_file",
-          {.cert_file = cluster.etcd_cert_file,
-           .key_file = cluster.etcd_key_file,
-           .ca_file = cluster.etcd_ca_file}};
+  return {"cluster.etcd_cert_file, etcd_key_file, etcd_ca_file", cluster.etcd_tls};
 }
 
 Result<std::shared_ptr<const TlsContext>> Load(const NamedFiles& named) {

@@ -96,9 +96,9 @@ Result<Surroundings*> TcpCluster::Open(const Parts& parts) {
   KV_ASSIGN_OR_RETURN(network.tls, NodesTls(config_));
   core_ = std::make_unique<Core>(parts, log_, std::move(network));
   const EtcdOptions etcd{.endpoints = SplitList(cluster.etcd),
-                         .ca_file = cluster.etcd_ca_file,
-                         .certificate_file = cluster.etcd_cert_file,
-                         .key_file = cluster.etcd_key_file};
+                         .ca_file = cluster.etcd_tls.ca_file,
+                         .certificate_file = cluster.etcd_tls.cert_file,
+                         .key_file = cluster.etcd_tls.key_file};
   KV_ASSIGN_OR_RETURN(core_->control, EtcdStore::Create(parts.clock, core_->workers, etcd));
   const ClusterMember::Parts member_parts{.loop = parts.poller.loop(),
                                           .clock = parts.clock,

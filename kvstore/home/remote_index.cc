@@ -106,16 +106,10 @@ Task<Result<KnownRunPtr>> RemoteIndex::LoadAnew(RunKey key, std::span<const Bloc
   const auto loading = std::make_shared<Loading>(parts_.loop);
   background_.Hold(AskInto(loading, std::move(request)));
   Event& done = loading->done;
+  if (!all) co_await parts_.clock.SleepUntil(parts_.clock.Now() + options_.late_after, &done);
   if (!all && !done.is_set()) {
-    co_await parts_.clock.SleepUntil(parts_.clock.Now() + options_.late_after, &done);
-  }
-  if (!done.is_set() && !all) {
-    auto read = co_await reader_.Read(key, wanted, RunReader::Ask::kOthers);
-    if (!done.is_set() && read.ok() && judge().AllUsable(read.value(), wanted)) {
-      const auto run = std::make_shared<KnownRun>(std::move(read).value());
-      run->complete = false;
-      co_return run;
-    }
+    const KnownRunPtr hit = co_await FindBesideHome(key, wanted);
+    if (hit != nullptr && !done.is_set()) co_return hit;
   }
   co_await done;
   Result<home::LoadAnswer>& answer = loading->answer;
@@ -130,6 +124,14 @@ Task<Result<KnownRunPtr>> RemoteIndex::LoadAnew(RunKey key, std::span<const Bloc
   const auto run = std::make_shared<KnownRun>(std::move(read).value());
   // Which replicas have all, only the home knows: what these lack may yet be there.
   run->complete = run->answered_by_all;
+  co_return run;
+}
+
+Task<KnownRunPtr> RemoteIndex::FindBesideHome(RunKey key, std::span<const BlockId> wanted) {
+  auto read = co_await reader_.Read(key, wanted, RunReader::Ask::kOthers);
+  if (!read.ok() || !judge().AllUsable(read.value(), wanted)) co_return nullptr;
+  const auto run = std::make_shared<KnownRun>(std::move(read).value());
+  run->complete = false;
   co_return run;
 }
 

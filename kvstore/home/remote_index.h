@@ -95,6 +95,8 @@ class RemoteIndex final : public StripeIndex {
 
   struct Loading;
   Task<Result<KnownRunPtr>> LoadAnew(RunKey key, std::span<const BlockId> wanted, bool all);
+  // From the other replicas: all of `wanted`, or null.
+  Task<KnownRunPtr> FindBesideHome(RunKey key, std::span<const BlockId> wanted);
   Task<void> AskInto(std::shared_ptr<Loading> loading, home::LoadRequest request);
   KnownRun Learn(const RunKey& key, std::span<const BlockId> wanted, home::LoadAnswer answer);
   Task<void> AskStates(NodeId home, const std::vector<StripeId>& stripes,

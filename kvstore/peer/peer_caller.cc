@@ -23,9 +23,7 @@ Task<Result<PeerCaller::Answer>> PeerCaller::Ask(Order order) {
   Result<Network::Answer> answer = co_await Send(order);
   const bool again = answer.code() == Code::kUnavailable && order.repeat == Repeat::kOnce &&
                      clock_.Now() < order.deadline && !IsSilent(order);
-  if (again) {
-    answer = co_await Send(order);
-  }
+  if (again) answer = co_await Send(order);
   if (!answer.ok()) co_return answer.status();
   Answer taken;
   taken.body = std::move(answer.value().body);
@@ -88,9 +86,8 @@ Task<void> PeerCaller::Watch(NodeId node) {
 
 // It may wait for others: this it can answer by itself.
 Task<bool> PeerCaller::IsAlive(NodeId node, Nanos patience) {
-  const peer::GetMapRequest question{.room = 0};
-  Order order{.node = node, .target = {}, .verb = peer::Verb::kGetMap};
-  order.message = peer::Encode(question).value();
+  Order order{.node = node, .target = {}, .verb = peer::Verb::kProbe};
+  order.message = peer::Encode(peer::ProbeRequest()).value();
   order.deadline = clock_.Now() + patience;
   const Result<Network::Answer> answer = co_await Send(order);
   co_return answer.ok() || answer.code() == Code::kOverloaded;

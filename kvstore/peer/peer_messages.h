@@ -50,7 +50,7 @@ struct RequestHead {
   Verb verb = Verb::kProbe;
   uint64_t epoch = 0;        // Of the sender's map.
   int64_t budget_nanos = 0;  // After so long nobody waits for the answer.
-  TargetId target = {};      // 0 for kGetMap and kAskHome.
+  TargetId target = {};      // 0 for kGetMap and kAskHome, and for a kProbe of the node itself.
 };
 inline constexpr size_t kRequestHeadSize = 27;
 

@@ -80,6 +80,8 @@ Task<Network::Reply> PeerService::Answer(NodeId source, Bytes body, Bytes payloa
   if (head.verb == Verb::kAskHome) {
     co_return co_await Handle<peer::HomeRequest>(std::move(work), fields);
   }
+  const bool asks_node = head.verb == Verb::kProbe && head.target == TargetId();
+  if (asks_node) co_return SayDone(nullptr, Status());
   work.target = find_target_(head.target);
   if (work.target == nullptr) {
     co_return SayDone(nullptr, Status(Code::kUnavailable, "that target is not on this node"));

@@ -12,6 +12,7 @@ import tempfile
 import unittest
 
 from cairnd_process import CAIRN, Cairnd, Folder, main, parse_exposition, run
+from tls_files import Authority
 
 
 def content(seed, size):
@@ -19,27 +20,24 @@ def content(seed, size):
 
 
 class Encrypted(Folder):
-    """TCP with a certificate that is its own authority."""
+    """TCP with certificates of both sides, of one authority."""
 
     def test_tls_with_certificates_of_both_sides(self):
-        cert, key, token = (self.folder / name for name in ("cert.pem", "key.pem", "token"))
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-             "-nodes", "-days", "1", "-subj", "/CN=cairn", "-addext", "subjectAltName=IP:127.0.0.1",
-             "-keyout", key, "-out", cert], check=True, capture_output=True)
+        cert, key, ca = Authority(self.folder, "authority").issue()
+        token = self.folder / "token"
         token.write_text("letmein\n")
         with Cairnd(self.folder / "data", "--listen-tcp", "127.0.0.1:0", "--listen-tls-cert-file",
-                    cert, "--listen-tls-key-file", key, "--listen-tls-client-ca-file", cert,
+                    cert, "--listen-tls-key-file", key, "--listen-tls-client-ca-file", ca,
                     "--listen-admin-token-file", token) as daemon:
             plain = daemon.address["tcp"]
             tls = ("--connect", f"tls:{plain}", "--admin-token-file", token)
-            whole = (*tls, "--tls-ca-file", cert, "--tls-cert-file", cert, "--tls-key-file", key)
+            whole = (*tls, "--tls-ca-file", ca, "--tls-cert-file", cert, "--tls-key-file", key)
             self.expect(run("namespace", "create", "s", "--fingerprint", "f", *whole), 0)
             data = content(1, 3 << 20)
             self.expect(run("put", "s", "k", *whole, stdin=data), 0)
             self.assertEqual(self.expect(run("get", "s", "k", *whole), 0).stdout, data)
             self.expect(run("get", "s", "k", *tls), 2, "certificate is refused")
-            self.expect(run("get", "s", "k", *tls, "--tls-ca-file", cert), 1, "certificate required")
+            self.expect(run("get", "s", "k", *tls, "--tls-ca-file", ca), 1, "certificate required")
             self.expect(run("get", "s", "k", "--connect", plain), 1, "expect TLS")
 
 

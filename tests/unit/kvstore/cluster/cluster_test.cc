@@ -65,6 +65,16 @@ class ClusterTest : public ::testing::Test {
     return Status();
   }
 
+  // Two at each of six nodes.
+  std::vector<Chain> PutTwelve() {
+    std::vector<Chain> chains;
+    for (uint32_t n = 0; n < 12; ++n) {
+      chains.push_back(MakeChain(*world_, 4));
+      EXPECT_THAT(PutAt(n % 6, chains.back()), IsOk());
+    }
+    return chains;
+  }
+
   // kCorrupt when the bytes are not those of the chain.
   Status GetAt(uint32_t n, const Chain& chain) {
     const NamespaceId space = AttachAt(n);
@@ -240,11 +250,7 @@ TEST_F(ClusterTest, TheDrainOfAForgottenNodeIsTakenBack) {
 // What stayed away for so long that it is lost is rebuilt elsewhere, and then nobody misses it.
 TEST_F(ClusterTest, ALostNodeIsRebuiltOnTheOthersAndForgotten) {
   StartAll({.nodes = 6, .data_shards = 2, .parity_shards = 2, .lost_after = Seconds(20)});
-  std::vector<Chain> chains;
-  for (uint32_t n = 0; n < 12; ++n) {
-    chains.push_back(MakeChain(*world_, 4));
-    ASSERT_THAT(PutAt(n % 6, chains.back()), IsOk());
-  }
+  const std::vector<Chain> chains = PutTwelve();
   world_->Kill(5);
   EXPECT_TRUE(world_->AwaitThat(
       [&] { return world_->machine(0).member->view().targets.size() == 1 &&
@@ -258,11 +264,7 @@ TEST_F(ClusterTest, ALostNodeIsRebuiltOnTheOthersAndForgotten) {
 
 TEST_F(ClusterTest, ADrainedNodeIsEmptiedAndItsBlocksStay) {
   StartAll({.nodes = 6});
-  std::vector<Chain> chains;
-  for (uint32_t n = 0; n < 12; ++n) {
-    chains.push_back(MakeChain(*world_, 4));
-    ASSERT_THAT(PutAt(n % 6, chains.back()), IsOk());
-  }
+  const std::vector<Chain> chains = PutTwelve();
   const NodeId leaving = world_->machine(2).id;
   ASSERT_THAT(world_->Await(SetDraining(world_->control().ClientOf(99, world_->clock()),
                                         ControlKeys("tests"), leaving, Draining::kYes,
@@ -284,11 +286,7 @@ TEST_F(ClusterTest, ADrainedNodeIsEmptiedAndItsBlocksStay) {
 
 TEST_F(ClusterTest, AnyNodeTellsOfTheClusterAndHasAnotherOneEmptied) {
   StartAll({.nodes = 6});
-  std::vector<Chain> chains;
-  for (uint32_t n = 0; n < 12; ++n) {
-    chains.push_back(MakeChain(*world_, 4));
-    ASSERT_THAT(PutAt(n % 6, chains.back()), IsOk());
-  }
+  const std::vector<Chain> chains = PutTwelve();
   const NodeId leaving = world_->machine(2).id;
   ClusterInfo seen = DescribeAt(4);
   EXPECT_EQ(seen.name, "tests");

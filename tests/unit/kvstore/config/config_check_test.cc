@@ -92,13 +92,13 @@ DaemonConfig Clustered() {
   cluster.listen = "0.0.0.0:7412";
   cluster.advertise = "10.0.0.3:7412, node-3.fast.example:7412";
   cluster.secret_file = "/etc/cairn/cluster.secret";
-  cluster.tls_cert_file = "peer.pem";
-  cluster.tls_key_file = "peer.key";
-  cluster.tls_ca_file = "peers.pem";
+  cluster.tls.cert_file = "peer.pem";
+  cluster.tls.key_file = "peer.key";
+  cluster.tls.ca_file = "peers.pem";
   cluster.etcd = "https://10.0.0.7:2379,https://[fd00::7]:2379";
-  cluster.etcd_ca_file = "ca.pem";
-  cluster.etcd_cert_file = "node.pem";
-  cluster.etcd_key_file = "node.key";
+  cluster.etcd_tls.ca_file = "ca.pem";
+  cluster.etcd_tls.cert_file = "node.pem";
+  cluster.etcd_tls.key_file = "node.key";
   return config;
 }
 
@@ -130,12 +130,12 @@ std::vector<Broken> ClusterTable() {
       {"'http://10.0.0.8:2379' is not encrypted, and others are",
        [](DaemonConfig& c) { c.cluster.etcd = "https://10.0.0.7:2379,http://10.0.0.8:2379"; }},
       {"cluster.etcd_cert_file: goes with",
-       [](DaemonConfig& c) { c.cluster.etcd_key_file = ""; }},
+       [](DaemonConfig& c) { c.cluster.etcd_tls.key_file = ""; }},
       {"cluster.tls_cert_file: goes with cluster.tls_key_file and cluster.tls_ca_file",
-       [](DaemonConfig& c) { c.cluster.tls_key_file = ""; }},
-      {"set all three or none", [](DaemonConfig& c) { c.cluster.tls_ca_file = ""; }},
+       [](DaemonConfig& c) { c.cluster.tls.key_file = ""; }},
+      {"set all three or none", [](DaemonConfig& c) { c.cluster.tls.ca_file = ""; }},
       {"set all three or none",
-       [](DaemonConfig& c) { c.cluster.tls_cert_file = c.cluster.tls_key_file = ""; }},
+       [](DaemonConfig& c) { c.cluster.tls.cert_file = c.cluster.tls.key_file = ""; }},
       {"certificates are set, and no address begins with https://",
        [](DaemonConfig& c) { c.cluster.etcd = "http://127.0.0.1:2379"; }},
       {"write whole seconds", [](DaemonConfig& c) { c.cluster.lease = Millis(2500); }},

@@ -22,16 +22,9 @@ using testing::IsOk;
 class Certificates : public ::testing::Test {
  protected:
   Certificates() {
-    const TlsFiles nodes = authority_.NewFiles();
-    const TlsFiles etcd = authority_.NewFiles();
-    ClusterConfig& cluster = config_.cluster;
-    cluster.enabled = true;
-    cluster.tls_cert_file = nodes.cert_file;
-    cluster.tls_key_file = nodes.key_file;
-    cluster.tls_ca_file = nodes.ca_file;
-    cluster.etcd_cert_file = etcd.cert_file;
-    cluster.etcd_key_file = etcd.key_file;
-    cluster.etcd_ca_file = etcd.ca_file;
+    config_.cluster.enabled = true;
+    config_.cluster.tls = authority_.NewFiles();
+    config_.cluster.etcd_tls = authority_.NewFiles();
     config_.listen.tcp_tls = authority_.NewFiles();
   }
 
@@ -64,11 +57,12 @@ TEST_F(Certificates, EachFileThatCannotBeUsedIsNamedWithItsSetting) {
   const std::vector<Case> cases{
       {"listen.tls_cert_file", absent, [](auto& c) -> auto& { return c.listen.tcp_tls.cert_file; }},
       {"listen.tls_cert_file", key, [](auto& c) -> auto& { return c.listen.tcp_tls.key_file; }},
-      {"cluster.tls_cert_file", absent, [](auto& c) -> auto& { return c.cluster.tls_cert_file; }},
-      {"cluster.tls_cert_file", key, [](auto& c) -> auto& { return c.cluster.tls_key_file; }},
-      {"cluster.tls_cert_file", absent, [](auto& c) -> auto& { return c.cluster.tls_ca_file; }},
-      {"cluster.etcd_cert_file", key, [](auto& c) -> auto& { return c.cluster.etcd_key_file; }},
-      {"cluster.etcd_cert_file", absent, [](auto& c) -> auto& { return c.cluster.etcd_ca_file; }},
+      {"cluster.tls_cert_file", absent, [](auto& c) -> auto& { return c.cluster.tls.cert_file; }},
+      {"cluster.tls_cert_file", key, [](auto& c) -> auto& { return c.cluster.tls.key_file; }},
+      {"cluster.tls_cert_file", absent, [](auto& c) -> auto& { return c.cluster.tls.ca_file; }},
+      {"cluster.etcd_cert_file", key, [](auto& c) -> auto& { return c.cluster.etcd_tls.key_file; }},
+      {"cluster.etcd_cert_file", absent,
+       [](auto& c) -> auto& { return c.cluster.etcd_tls.ca_file; }},
   };
   for (const Case& broken : cases) {
     DaemonConfig config = config_;
@@ -81,8 +75,8 @@ TEST_F(Certificates, EachFileThatCannotBeUsedIsNamedWithItsSetting) {
 }
 
 TEST_F(Certificates, AllIsSaidAtOnceAndNothingOfWhatIsOff) {
-  config_.cluster.tls_key_file = config_.cluster.etcd_key_file;
-  config_.cluster.etcd_ca_file = folder_.File("absent.pem");
+  config_.cluster.tls.key_file = config_.cluster.etcd_tls.key_file;
+  config_.cluster.etcd_tls.ca_file = folder_.File("absent.pem");
   EXPECT_THAT(CheckCertificates(config_).message(),
               AllOf(HasSubstr("cluster.tls_cert_file"), HasSubstr("\ncluster.etcd_cert_file")));
   EXPECT_THAT(NodesTls(config_), HasCode(Code::kInvalid));

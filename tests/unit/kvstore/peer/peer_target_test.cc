@@ -140,6 +140,20 @@ INSTANTIATE_TEST_SUITE_P(Transports, TargetOfPeer, ::testing::ValuesIn(Rigs()), 
 
 // --- Near or far --------------------------------------------------------------------------------
 
+TEST_P(TargetAnywhere, SaysWhichShardsItHolds) {
+  ASSERT_THAT(Append(1), IsOk());
+  const StripeId stripe = ManifestOf(1).stripe;
+  std::vector<Task<Status>> asked;  // They leave together.
+  asked.push_back(target().Holds(stripe, {0}));
+  asked.push_back(target().Holds(stripe, {1}));
+  asked.push_back(target().Holds(ManifestOf(2).stripe, {0}));
+  EXPECT_THAT(Await(std::move(asked[0])), IsOk());
+  EXPECT_THAT(Await(std::move(asked[1])), HasCode(Code::kNotFound));
+  EXPECT_THAT(Await(std::move(asked[2])), HasCode(Code::kNotFound));
+  ASSERT_THAT(Await(target().Drop(stripe)), IsOk());
+  EXPECT_THAT(Await(target().Holds(stripe, {0})), HasCode(Code::kNotFound));
+}
+
 TEST_P(TargetAnywhere, WhatIsAppendedReadsBackExact) {
   ASSERT_THAT(Append(1), IsOk());
   EXPECT_THAT(Append(1), IsOk());  // Writes nothing.
@@ -269,6 +283,18 @@ TEST_P(TargetOfPeer, WhoeverHasTheOlderMapHearsOfTheNewer) {
   ASSERT_THAT(Await(target().Sync()), IsOk());
   ASSERT_FALSE(server_map_.newer.empty());
   EXPECT_EQ(server_map_.newer.back(), std::pair(kClient, uint64_t{9}));
+}
+
+TEST_P(TargetOfPeer, ANodeAnswersProbesOfItself) {
+  for (const TargetId target : {TargetId(), TargetId{12345}}) {
+    PeerCaller::Order probe{.node = kServer, .target = target};
+    probe.message = peer::Encode(peer::ProbeRequest()).value();
+    probe.deadline = rig_->clock().Now() + Seconds(20);
+    const auto answer = Await(caller_->Ask(std::move(probe)));
+    ASSERT_THAT(answer, IsOk());
+    const auto done = peer::ParseAnswer<peer::Nothing>(answer.value().fields());
+    EXPECT_EQ(done.code(), target == TargetId() ? Code::kOk : Code::kUnavailable);
+  }
 }
 
 TEST_P(TargetOfPeer, ATargetThatIsNotThereIsUnavailable) {
