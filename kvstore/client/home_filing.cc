@@ -12,6 +12,7 @@ Task<Status> HomeIndex::Publish(IndexedStripe stripe, Durability durability) {
   const StripeName name{stripe.manifest.space, stripe.manifest.run, stripe.manifest.stripe};
   const bool was_filed = StateOf(name.stripe).has_value();
   const RunKey key{name.space, name.run};
+  // No lookup shows it, and no put takes its blocks for stored, before enough replicas have it.
   if (!was_filed) hidden_.emplace(name.stripe, key);
   publishing_.insert(name.stripe);
   const Status outcome = co_await FileWithReplicas(stripe, durability);
