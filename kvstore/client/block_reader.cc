@@ -11,7 +11,7 @@ BlockReader::BlockReader(ReaderParts parts, ReaderLimits limits, BlockCacheOptio
       clock_(parts.clock),
       stats_(parts.stats),
       reader_(parts, limits),
-      gathers_(parts.loop, limits.copy_bytes_max),
+      gathers_(parts.loop, limits.copy_bytes_max, parts.network),
       cache_(cache) {}
 
 Task<Status> BlockReader::Read(KnownStripePtr stripe, uint32_t block, Segments into,

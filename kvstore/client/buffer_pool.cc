@@ -17,8 +17,8 @@ uint64_t ClassOf(uint64_t size, uint64_t bytes_max) {
 
 }  // namespace
 
-BufferPool::BufferPool(Loop& loop, uint64_t bytes_max)
-    : bytes_max_(AlignDown(bytes_max, kSectorSize)), free_(loop, bytes_max_) {}
+BufferPool::BufferPool(Loop& loop, uint64_t bytes_max, PayloadMemory* network)
+    : bytes_max_(AlignDown(bytes_max, kSectorSize)), network_(network), free_(loop, bytes_max_) {}
 
 Task<BufferPool::Buffer> BufferPool::Take(uint64_t size) {
   KV_CHECK(size <= bytes_max_);
@@ -27,28 +27,31 @@ Task<BufferPool::Buffer> BufferPool::Take(uint64_t size) {
   in_use_ += class_size;
   const auto found = idle_.find(class_size);
   if (found != idle_.end()) {
-    Bytes bytes = std::move(found->second);
+    Memory memory = std::move(found->second);
     idle_.erase(found);
     idle_bytes_ -= class_size;
-    co_return Buffer(this, std::move(bytes), std::move(permit));
+    co_return Buffer(this, std::move(memory), std::move(permit));
   }
   while (in_use_ + idle_bytes_ > bytes_max_) {
     idle_bytes_ -= idle_.begin()->first;
     idle_.erase(idle_.begin());
   }
-  co_return Buffer(this, Bytes(class_size), std::move(permit));
+  Memory memory;
+  memory.bytes = Bytes(class_size);
+  memory.known = KnownMemory(network_, memory.bytes.span());
+  co_return Buffer(this, std::move(memory), std::move(permit));
 }
 
-void BufferPool::Return(Bytes bytes) {
-  in_use_ -= bytes.size();
-  idle_bytes_ += bytes.size();
-  const uint64_t size = bytes.size();
-  idle_.emplace(size, std::move(bytes));
+void BufferPool::Return(Memory memory) {
+  const uint64_t size = memory.bytes.size();
+  in_use_ -= size;
+  idle_bytes_ += size;
+  idle_.emplace(size, std::move(memory));
 }
 
 void BufferPool::Buffer::Release() {
   if (pool_ == nullptr) return;
-  std::exchange(pool_, nullptr)->Return(std::move(bytes_));
+  std::exchange(pool_, nullptr)->Return(std::move(memory_));
   permit_.Release();
 }
 

@@ -30,8 +30,8 @@ StripeReader::StripeReader(ReaderParts parts, ReaderLimits limits)
       pace_(limits.pace),
       budget_(limits.hedge_percent),
       reads_(parts.loop, limits.reads_in_flight_max),
-      copies_(parts.loop, limits.copy_bytes_max),
-      rebuilds_(parts.loop, limits.rebuild_bytes_max),
+      copies_(parts.loop, limits.copy_bytes_max, parts.network),
+      rebuilds_(parts.loop, limits.rebuild_bytes_max, parts.network),
       stragglers_(parts.loop) {}
 
 Task<Status> StripeReader::ReadBlock(KnownStripePtr stripe, uint32_t block, MutableByteSpan into,

@@ -34,6 +34,7 @@ struct ReaderParts {
   Workers& workers;
   TargetSet& targets;
   StoreStats& stats;
+  PayloadMemory* network = nullptr;  // See BufferPool.
 };
 
 // Reads land in the caller's memory, and a task cannot end while the device may still write there.

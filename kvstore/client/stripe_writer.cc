@@ -67,7 +67,8 @@ Status CheckBytes(const StripeOrder& order, const Manifest& manifest) {
 }  // namespace
 
 StripeWriter::StripeWriter(WriterParts parts, uint64_t buffer_bytes_max, uint64_t shard_size_max)
-    : parts_(parts), shard_size_max_(shard_size_max), buffers_(parts.loop, buffer_bytes_max) {}
+    : parts_(parts), shard_size_max_(shard_size_max),
+      buffers_(parts.loop, buffer_bytes_max, parts.network) {}
 
 uint64_t StripeWriter::PayloadMax(uint8_t data_shards, uint8_t parity_shards) const {
   // In the worst case every shard is copied: the callers' memory is not aligned.

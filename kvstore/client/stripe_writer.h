@@ -26,6 +26,7 @@ struct WriterParts {
   StripeIndex& index;
   SpaceKeeper& keeper;
   StoreStats& stats;
+  PayloadMemory* network = nullptr;  // See BufferPool.
 };
 
 // What is written, besides its bytes.

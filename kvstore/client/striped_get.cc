@@ -1,11 +1,15 @@
 // Gets: each block from the first of its stripes that gives it exact.
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "kvstore/client/striped_store.h"
 
 namespace cairn::kv {
 namespace {
+
+// Before a block that could not be read is tried again: within a second in all.
+constexpr std::array kPauses{Millis(100), Millis(200), Millis(400)};
 
 // Searches from `hint` on, then before it.
 std::optional<size_t> PositionOf(const std::vector<BlockId>& chain, const BlockId& id,
@@ -57,7 +61,6 @@ Task<std::vector<BlockReadResult>> StripedStore::Get(NamespaceId space, std::vec
 Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant deadline,
                                            LoadEstimator::Ticket& load) {
   BlockReadResult result;
-  const std::vector<BlockId> wanted{read.id};
   if (read.scatter.size() > kScatterMax) {
     result.status = Status(Code::kInvalid, "more segments than a read may have");
     co_return result;
@@ -67,6 +70,22 @@ Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant d
     result.status = Status(Code::kInvalid, "the block is not in the chain");
     co_return result;
   }
+  result = co_await GetOnce(key, read, deadline, load);
+  if (!options_.has_far_targets) co_return result;
+  // Nodes that seem silent may only have been slow, or be connected to anew.
+  for (const Nanos pause : kPauses) {
+    const Instant again = parts_.clock.Now() + pause;
+    if (result.status.code() != Code::kUnavailable || again >= deadline) break;
+    co_await parts_.clock.SleepUntil(again, nullptr);
+    result = co_await GetOnce(key, read, deadline, load);
+  }
+  co_return result;
+}
+
+Task<BlockReadResult> StripedStore::GetOnce(RunKey key, const BlockRead& read, Instant deadline,
+                                            LoadEstimator::Ticket& load) {
+  BlockReadResult result;
+  const std::vector<BlockId> wanted{read.id};
   auto run = co_await parts_.index.Load(key, wanted);
   if (run.ok()) result = co_await GetFrom(run.value(), key, read, deadline, load);
   const auto fails = [&] { return result.status.code() == Code::kUnavailable; };

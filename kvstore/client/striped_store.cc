@@ -17,14 +17,16 @@ StripedStore::StripedStore(StripedStoreParts parts, StripedStoreOptions options)
                .placement = parts.placement,
                .index = parts.index,
                .keeper = parts.keeper,
-               .stats = parts.home.stats()},
+               .stats = parts.home.stats(),
+               .network = parts.network},
               options.write_buffer_bytes, options.shard_size_max),
       admission_(options.admission, options.capacity_bytes, parts.clock.Now()),
       reader_({.loop = parts.loop,
                .clock = parts.clock,
                .workers = parts.workers,
                .targets = parts.targets,
-               .stats = parts.home.stats()},
+               .stats = parts.home.stats(),
+               .network = parts.network},
               options.reader, options.cache) {
   parts.home.index().set_on_removed([this](StripeId stripe) { reader_.Forget(stripe); });
 }

@@ -28,6 +28,7 @@ struct StripedStoreOptions {
   BlockCacheOptions cache;
   AdmissionOptions admission;
   bool target_away = false;     // Some target may come back: it has to learn of deletions.
+  bool has_far_targets = false;  // Of other nodes, which may only be slow.
   uint64_t capacity_bytes = 0;  // Of all targets, raw: what a write budget is measured by.
 };
 
@@ -43,6 +44,7 @@ struct StripedStoreParts {
   StripeIndex& index;  // The home's own where one process is the home of all runs.
   SpaceStore& space_store;
   SpaceKeeper& keeper;
+  PayloadMemory* network = nullptr;  // See BufferPool.
 };
 
 class StripedStore final : public BlockStore, public SessionHost {
@@ -121,6 +123,8 @@ class StripedStore final : public BlockStore, public SessionHost {
   Task<LeaseGrant> Lease(std::vector<KnownStripePtr> stripes, LeaseOrder order);
   Task<BlockReadResult> GetOne(RunKey run, BlockRead read, Instant deadline,
                                LoadEstimator::Ticket& load);
+  Task<BlockReadResult> GetOnce(RunKey key, const BlockRead& read, Instant deadline,
+                                LoadEstimator::Ticket& load);
   Task<BlockReadResult> GetFrom(KnownRunPtr run, RunKey key, const BlockRead& read,
                                 Instant deadline, LoadEstimator::Ticket& load);
   Task<Status> DropDamaged(KnownStripePtr stripe);

@@ -62,6 +62,7 @@ class ClusterMember final : public Surroundings {
   Placement& placement() override { return *placement_; }
   const HomeTenure& tenure() override { return *groups_; }
   SpaceStore& space_store() override { return spaces_; }
+  PayloadMemory* payload_memory() override { return parts_.links.payload_memory(); }
   StripeIndex& IndexOver(Home& home) override;
   void Begin(Served served) override;
   bool sole() const override { return false; }

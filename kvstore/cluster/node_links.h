@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kvstore/io/network.h"
+#include "kvstore/io/payload_memory.h"
 
 namespace cairn::kv {
 
@@ -15,6 +16,8 @@ class NodeLinks {
 
   // Called once, when it is known who this node is. The network lives as long as this.
   virtual Result<Network*> Open(NodeId self) = 0;
+  // After Open: whom to tell of memory that payloads often lie in; null: nobody.
+  virtual PayloadMemory* payload_memory() { return nullptr; }
   // Where `peer` is reached, best first, from the next connection on.
   virtual Status SetPeer(NodeId peer, const std::vector<std::string>& addresses) = 0;
   // Ends all calls, either way; later ones fail. After Open, once.

@@ -31,26 +31,44 @@ void CheckNames(const ClusterConfig& cluster, Lines& lines) {
   if (!cluster.rack.empty()) check("cluster.rack", cluster.rack);
 }
 
-void CheckListen(const ClusterConfig& cluster, Lines& lines) {
-  const auto listen = SplitAddress(cluster.listen);
+void CheckListenAt(const ClusterConfig& cluster, const std::string& text, Lines& lines) {
+  const bool rdma = cluster.transport == ClusterTransport::kRdma;
+  const auto listen = SplitAddress(text);
   if (!listen) {
-    lines.push_back("cluster.listen: '" + cluster.listen +
+    lines.push_back("cluster.listen: '" + text +
                     "' is no address; write HOST:PORT, such as 127.0.0.1:7412");
     return;
   }
-  if (!IsLoopback(listen->host) && cluster.secret_file.empty()) {
+  if (rdma && (IsLoopback(listen->host) || IsWildcard(listen->host))) {
+    lines.push_back("cluster.listen: " + listen->host +
+                    " is the address of no RDMA port; write that of one, such as 10.0.0.1:7412 "
+                    "(`rdma link` lists them), or cluster.transport = \"tcp\"");
+  }
+  if ((rdma || !IsLoopback(listen->host)) && cluster.secret_file.empty()) {
     lines.push_back("cluster.secret_file: is empty, and cluster.listen (" + listen->host +
                     ") can be reached from other machines; name a file with the secret that all "
-                    "nodes share, or listen on 127.0.0.1");
+                    "nodes share" + (rdma ? "" : ", or listen on 127.0.0.1"));
   }
   if (listen->port == 0) {
     lines.push_back("cluster.listen: names no port, and other nodes must know it; write one, such "
                     "as 7412");
   }
-  if (IsWildcard(listen->host) && cluster.advertise.empty()) {
+  if (!rdma && IsWildcard(listen->host) && cluster.advertise.empty()) {
     lines.push_back("cluster.advertise: is empty, and cluster.listen (" + listen->host +
                     ") is no address to connect to; write those that other nodes reach");
   }
+}
+
+void CheckListen(const ClusterConfig& cluster, Lines& lines) {
+  std::vector<std::string> addresses = SplitList(cluster.listen);
+  if (addresses.empty()) addresses.emplace_back();
+  if (addresses.size() > 1 && cluster.transport == ClusterTransport::kTcp) {
+    lines.push_back("cluster.listen: has " + std::to_string(addresses.size()) +
+                    " addresses, and over TCP a node has one; write 0.0.0.0:7412 for all "
+                    "networks, or cluster.transport = \"rdma\"");
+    return;
+  }
+  for (const std::string& address : addresses) CheckListenAt(cluster, address, lines);
 }
 
 void CheckAdvertise(const ClusterConfig& cluster, Lines& lines) {
@@ -68,6 +86,11 @@ void CheckNodesTls(const ClusterConfig& cluster, Lines& lines) {
                    !cluster.tls.ca_file.empty();
   const bool none = cluster.tls.cert_file.empty() && cluster.tls.key_file.empty() &&
                     cluster.tls.ca_file.empty();
+  if (!none && cluster.transport == ClusterTransport::kRdma) {
+    lines.push_back("cluster.tls_cert_file: is set, and RDMA encrypts nothing; leave it empty, or "
+                    "write cluster.transport = \"tcp\"");
+    return;
+  }
   if (all || none) return;
   lines.push_back("cluster.tls_cert_file: goes with cluster.tls_key_file and cluster.tls_ca_file, "
                   "as nodes show each other certificates; set all three or none");

@@ -10,12 +10,15 @@
 
 namespace cairn::kv {
 
+enum class ClusterTransport : uint8_t { kTcp, kRdma };
+
 struct ClusterConfig {
   bool enabled = false;
   std::string name = "cairn";
   std::string node = "";
   std::string rack = "";       // Empty: the node is a failure domain of its own.
-  std::string listen = "127.0.0.1:7412";
+  ClusterTransport transport = ClusterTransport::kTcp;
+  std::string listen = "127.0.0.1:7412";  // Over RDMA several with commas, one of each port.
   std::string advertise = "";  // "10.0.0.1:7412, 10.1.0.1:7412". Empty: `listen`.
   std::string etcd = "http://127.0.0.1:2379";  // Several with commas.
   TlsFiles etcd_tls = {};

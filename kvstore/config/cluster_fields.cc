@@ -22,7 +22,12 @@ void AddPlace(std::vector<ConfigField>& fields) {
                         "What fails with this node's neighbours: shards of one stripe are spread "
                         "over racks; empty: every node may fail alone.",
                         [](C& c) -> auto& { return c.cluster.rack; }));
-  fields.push_back(Text("cluster.listen", "Address for other nodes.",
+  fields.push_back(Choice("cluster.transport", {"tcp", "rdma"},
+                          "What nodes talk over, the same for all: rdma needs InfiniBand or RoCE, "
+                          "reads and writes payload without the processor, and encrypts nothing.",
+                          [](C& c) -> auto& { return c.cluster.transport; }));
+  fields.push_back(Text("cluster.listen",
+                        "Address for other nodes; over RDMA one for each port to use, with commas.",
                         [](C& c) -> auto& { return c.cluster.listen; }));
   fields.push_back(Text("cluster.advertise",
                         "Where other nodes reach this one, one address for each network, with "

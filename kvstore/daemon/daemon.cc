@@ -16,7 +16,7 @@
 #include "kvstore/daemon/daemon_log.h"
 #include "kvstore/daemon/http_endpoint.h"
 #include "kvstore/daemon/store_service.h"
-#include "kvstore/daemon/tcp_cluster.h"
+#include "kvstore/daemon/etcd_cluster.h"
 #include "kvstore/os/service_manager.h"
 
 namespace cairn::kv {
@@ -108,11 +108,10 @@ Status Serve(DaemonConfig config, const DaemonFlags& flags, Signals& signals, Da
   KV_ASSIGN_OR_RETURN(ServerOptions server, WithSecrets(config));
   config.server = std::move(server);
   StoreServiceOptions service_options = ServiceOptions(config);
-  std::unique_ptr<TcpCluster> cluster;
+  std::unique_ptr<EtcdCluster> cluster;
   if (config.cluster.enabled) {
-    cluster = std::make_unique<TcpCluster>(config, log);
-    service_options.cluster_view = [&cluster] { return cluster->view(); };
-    service_options.cluster_admin = [&cluster]() -> ClusterAdmin& { return cluster->admin(); };
+    cluster = std::make_unique<EtcdCluster>(config, log);
+    service_options.cluster = cluster.get();
     // Appended by some node, and not published for so long: nobody will.
     config.node.node.reclaim.unpublished_age = Seconds(120);
   }

@@ -7,6 +7,7 @@
 
 #include "kvstore/async/gate.h"
 #include "kvstore/config/version.h"
+#include "kvstore/daemon/etcd_cluster.h"
 #include "kvstore/daemon/self_test.h"
 #include "kvstore/metrics/endurance.h"
 #include "kvstore/metrics/metered_store.h"
@@ -29,18 +30,20 @@ class StoreService::Core {
     admin_.emplace(parts.node);
     metered_.emplace(parts.node.striped(), parts.clock);
     start_unix_ = parts.clock.UnixNow();
-    if (options_.self_test && !options_.cluster_view) {
+    if (options_.self_test && options_.cluster == nullptr) {
       const auto targets = static_cast<uint32_t>(parts.node.targets().size());
       KV_RETURN_IF_ERROR(parts.poller.Await(SelfTest(parts.node.store(), *admin_, targets)));
       log_.Info("self-test passed: a block was put, read, verified and deleted");
     }
+    EtcdCluster* const cluster = options_.cluster;
     const ServerParts server_parts{.poller = parts.poller,
                                    .clock = parts.clock,
                                    .log = log_,
                                    .store = *metered_,
                                    .sessions = parts.node.striped(),
                                    .admin = &*admin_,
-                                   .cluster = ClusterAdminOrNull()};
+                                   .cluster = cluster != nullptr ? &cluster->admin() : nullptr,
+                                   .network = parts.node.payload_memory()};
     KV_ASSIGN_OR_RETURN(server_, Server::Start(server_parts, options_.server));
     tcp_port_ = server_->tcp_port();
     stopping_.emplace(parts.poller.loop());
@@ -88,10 +91,6 @@ class StoreService::Core {
   uint16_t tcp_port() const { return tcp_port_; }
 
  private:
-  ClusterAdmin* ClusterAdminOrNull() const {
-    return options_.cluster_admin ? &options_.cluster_admin() : nullptr;
-  }
-
   enum class Phase : uint8_t { kOpening, kServing, kStopped };
 
   // REQUIRES: mutex_ is held.
@@ -135,7 +134,10 @@ class StoreService::Core {
         .version = kVersion,
         .poller = std::string(parts_->poller.engine_name()),
         .start_unix_seconds = static_cast<double>(start_unix_.value) / 1e3};
-    if (options_.cluster_view) now.cluster = options_.cluster_view();
+    if (options_.cluster != nullptr) {
+      now.cluster = options_.cluster->view();
+      now.transport = options_.cluster->transport_stats();
+    }
     const std::lock_guard lock(mutex_);
     last_ = std::move(now);
     sampled_at_ = Poller::Now();

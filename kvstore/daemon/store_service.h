@@ -2,13 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "kvstore/base/log.h"
-#include "kvstore/control/cluster_admin.h"
-#include "kvstore/control/cluster_view.h"
 #include "kvstore/daemon/http_endpoint.h"
 #include "kvstore/metrics/exposition.h"
 #include "kvstore/node/embedded/embedded_node.h"
@@ -16,15 +13,15 @@
 
 namespace cairn::kv {
 
+class EtcdCluster;
+
 struct StoreServiceOptions {
   ServerOptions server;
   bool self_test = true;
   double rated_drive_writes_per_day = 1.0;
-  // What the cluster is like; asked on the store's thread. Empty: there is none. Where there is
-  // one, no self-test is run: whether blocks can be put depends on other nodes.
-  std::function<ClusterView()> cluster_view = {};
-  // For the verbs of ClusterAdmin; asked once, at the start. Set when cluster_view is.
-  std::function<ClusterAdmin&()> cluster_admin = {};
+  // What this node is part of; null: it stands alone. Where there is one, no self-test is run:
+  // whether blocks can be put depends on other nodes.
+  EtcdCluster* cluster = nullptr;
   Nanos sample_interval = Seconds(1);  // Of what MetricsPage tells.
 };
 

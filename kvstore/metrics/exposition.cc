@@ -249,6 +249,20 @@ void AddCluster(Families& all, const ClusterView& view) {
          "1 while this node is surely a member, by its own clock.", view.holds_lease ? 1 : 0);
 }
 
+// For the visitors of counters: each is a metric whose name begins so.
+auto Adder(Families& all, const char* prefix) {
+  return [&all, prefix](std::string_view name, bool is_gauge, uint64_t value,
+                        std::string_view help) {
+    AddOne(all, std::string(prefix).append(name), is_gauge ? kGauge : kCounter, help,
+           Number(value));
+  };
+}
+
+void AddTransport(Families& all, const TransportStats& stats) {
+  VisitNetworkStats(stats.network, Adder(all, "cairn_transport_"));
+  if (stats.devices) VisitDeviceStats(*stats.devices, Adder(all, "cairn_rdma_"));
+}
+
 }  // namespace
 
 double WriteAmplification(const StoreStats& stats) {
@@ -270,13 +284,8 @@ std::string MetricsText(const MetricsSnapshot& snapshot) {
     AddEndurance(all, *snapshot.endurance, snapshot.store.capacity_bytes);
   }
   if (snapshot.cluster) AddCluster(all, *snapshot.cluster);
-  if (snapshot.server) {
-    VisitServerStats(*snapshot.server, [&](std::string_view name, bool is_gauge, uint64_t value,
-                                           std::string_view help) {
-      AddOne(all, std::string("cairn_server_").append(name), is_gauge ? kGauge : kCounter, help,
-             Number(value));
-    });
-  }
+  if (snapshot.transport) AddTransport(all, *snapshot.transport);
+  if (snapshot.server) VisitServerStats(*snapshot.server, Adder(all, "cairn_server_"));
   return prometheus::TextSerializer().Serialize(all);
 }
 

@@ -9,6 +9,7 @@
 #include "kvstore/client/store_admin.h"
 #include "kvstore/client/store_stats.h"
 #include "kvstore/control/cluster_view.h"
+#include "kvstore/os/network_stats.h"
 #include "kvstore/metrics/metered_store.h"
 #include "kvstore/serve/server.h"
 
@@ -35,6 +36,7 @@ struct MetricsSnapshot {
   };
   std::optional<Process> process = {};
   std::optional<ClusterView> cluster = {};
+  std::optional<TransportStats> transport = {};  // Between the nodes.
 };
 
 // Bytes written for each byte put, moves included; 1 before anything was put.

@@ -72,6 +72,8 @@ class Node {
   StripedStore& striped() { return *store_; }
   WindowStore& window() { return *window_; }
   Home& home() { return *home_; }
+  // As of Surroundings.
+  PayloadMemory* payload_memory() { return around_.payload_memory(); }
   // Counters, with those of the targets.
   StoreStats stats() const;
   const LocalTargets& targets() const { return targets_; }

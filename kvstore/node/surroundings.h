@@ -6,6 +6,7 @@
 #include "kvstore/client/home.h"
 #include "kvstore/client/placement.h"
 #include "kvstore/client/space_store.h"
+#include "kvstore/io/payload_memory.h"
 #include "kvstore/node/index_view.h"
 #include "kvstore/node/repairer.h"
 
@@ -25,6 +26,8 @@ class Surroundings {
   virtual Placement& placement() = 0;
   virtual const HomeTenure& tenure() = 0;
   virtual SpaceStore& space_store() = 0;
+  // Of the network to the other nodes; null when there is none that wants to know.
+  virtual PayloadMemory* payload_memory() { return nullptr; }
   // Called once.
   virtual StripeIndex& IndexOver(Home& home) = 0;
 

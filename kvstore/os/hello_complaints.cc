@@ -11,9 +11,9 @@ void HelloComplaints::Note(NodeId peer, const HelloOutcome& outcome) {
     told_.erase(peer);
     return;
   }
-  if (outcome.kind == Kind::kMalformed) ++tally_.malformed;
-  if (outcome.kind == Kind::kRefused) ++tally_.refused;
-  if (outcome.kind == Kind::kUnproven) ++tally_.unproven;
+  if (outcome.kind == Kind::kMalformed) ++stats_.malformed_frames;
+  if (outcome.kind == Kind::kRefused) ++stats_.hellos_refused;
+  if (outcome.kind == Kind::kUnproven) ++stats_.hellos_unproven;
   constexpr size_t kToldMax = 1024;  // A stranger may claim any name.
   const auto told = told_.find(peer);
   if (told != told_.end() ? told->second == outcome.kind : told_.size() >= kToldMax) return;

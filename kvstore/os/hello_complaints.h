@@ -1,31 +1,25 @@
 // Tells of hellos that failed, and counts them.
 #pragma once
 
-#include <cstdint>
 #include <map>
 
 #include "kvstore/base/log.h"
+#include "kvstore/os/network_stats.h"
 #include "kvstore/os/tcp_hello.h"
 
 namespace cairn::kv {
 
 class HelloComplaints {
  public:
-  // Counters of whoever owns this.
-  struct Tally {
-    uint64_t& malformed;
-    uint64_t& refused;
-    uint64_t& unproven;
-  };
-  // `log` and the counters must outlive it.
-  HelloComplaints(Log& log, Tally tally) : log_(log), tally_(tally) {}
+  // Both must outlive it.
+  HelloComplaints(Log& log, NetworkStats& stats) : log_(log), stats_(stats) {}
 
   // Counts a hello that failed, and tells of it unless it has of this peer.
   void Note(NodeId peer, const HelloOutcome& outcome);
 
  private:
   Log& log_;
-  const Tally tally_;
+  NetworkStats& stats_;
   std::map<NodeId, HelloOutcome::Kind> told_;
 };
 

@@ -25,12 +25,12 @@ PeerCalls::Share::~Share() {
   owner_->poller_.EndSoon();
 }
 
-PeerCalls::PeerCalls(Poller& poller, const Clock& clock, Limits limits, Tally tally,
+PeerCalls::PeerCalls(Poller& poller, const Clock& clock, Limits limits, NetworkStats& stats,
                      Connect connect)
     : poller_(poller),
       clock_(clock),
       limits_(limits),
-      tally_(tally),
+      stats_(stats),
       connect_(std::move(connect)) {}
 
 void PeerCalls::Meet(NodeId peer) {
@@ -45,7 +45,7 @@ void PeerCalls::PutOff(NodeId peer) {
 
 Result<PeerCalls::Share> PeerCalls::Begin(NodeId id, const Network::Outgoing& request,
                                           uint64_t room, Instant deadline) {
-  ++tally_.calls;
+  ++stats_.calls;
   KV_RETURN_IF_ERROR(Check(request, deadline));
   const auto found = peers_.find(id);
   if (found == peers_.end()) return Status(Code::kUnavailable, NodeText(id) + " has no address");
@@ -53,7 +53,7 @@ Result<PeerCalls::Share> PeerCalls::Begin(NodeId id, const Network::Outgoing& re
   const uint64_t bytes = request.payload_size() + room;
   if (peer.calls >= kCallsMax || peer.bytes + bytes > limits_.peer_bytes_max ||
       bytes_ + bytes > limits_.bytes_max) {
-    ++tally_.overloaded;
+    ++stats_.calls_overloaded;
     return Status(Code::kOverloaded, "too much is on its way to " + NodeText(id));
   }
   KV_ASSIGN_OR_RETURN(Slot* const slot, SlotFor(id, peer, bytes > 0));

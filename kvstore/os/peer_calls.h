@@ -11,6 +11,7 @@
 
 #include "kvstore/io/clock.h"
 #include "kvstore/io/network.h"
+#include "kvstore/os/network_stats.h"
 #include "kvstore/os/poller.h"
 
 namespace cairn::kv {
@@ -39,11 +40,6 @@ class PeerCalls {
     uint64_t bytes_max = 0;
     Nanos reconnect_after;
   };
-  // Counters of whoever owns this.
-  struct Tally {
-    uint64_t& calls;
-    uint64_t& overloaded;
-  };
   // Begins the connection of this id in this place, which Ended gives up again.
   using Connect = std::function<Status(NodeId peer, size_t slot, uint64_t connection_id)>;
 
@@ -71,8 +67,9 @@ class PeerCalls {
     const uint64_t connection_id_;
   };
 
-  // Clock, poller and the counters must outlive it.
-  PeerCalls(Poller& poller, const Clock& clock, Limits limits, Tally tally, Connect connect);
+  // The references must outlive it.
+  PeerCalls(Poller& poller, const Clock& clock, Limits limits, NetworkStats& stats,
+            Connect connect);
 
   // From now on it may be called; a connection that failed is tried again at once.
   void Meet(NodeId peer);
@@ -95,7 +92,7 @@ class PeerCalls {
   Poller& poller_;
   const Clock& clock_;
   const Limits limits_;
-  const Tally tally_;
+  NetworkStats& stats_;
   const Connect connect_;
   std::map<NodeId, Peer> peers_;  // None is ever removed.
   uint64_t bytes_ = 0;            // Of all calls on their way.

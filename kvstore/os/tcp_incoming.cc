@@ -23,7 +23,7 @@ struct TcpIncoming::Connection {
 };
 
 TcpIncoming::TcpIncoming(const TcpParts& parts, int listener)
-    : parts_(parts), listener_(listener), complaints_(parts.log, ComplaintsTally(parts.stats)),
+    : parts_(parts), listener_(listener), complaints_(parts.log, parts.stats),
       admission_(parts.poller.loop(),
                  {.source_bytes_max = parts.options.peer_bytes_max,
                   .bytes_max = parts.options.bytes_max}),

@@ -9,6 +9,7 @@
 #include "kvstore/io/clock.h"
 #include "kvstore/io/network.h"
 #include "kvstore/os/hello_complaints.h"
+#include "kvstore/os/network_stats.h"
 #include "kvstore/os/peer_calls.h"
 #include "kvstore/os/poller.h"
 #include "kvstore/os/request_admission.h"
@@ -39,26 +40,9 @@ struct TcpNetworkOptions {
   Nanos stall_timeout = Seconds(10);   // In the middle of a frame.
 };
 
-struct TcpNetworkStats {
-  uint64_t connections = 0;  // Open now, either way.
-  uint64_t connections_made = 0;
-  uint64_t malformed_frames = 0;  // Each has cost its sender the connection.
-  uint64_t hellos_refused = 0;    // Another cluster, node or version.
-  uint64_t hellos_unproven = 0;   // Without the secret.
-  uint64_t calls = 0;
-  uint64_t calls_overloaded = 0;
-  uint64_t calls_late = 0;
+struct TcpNetworkStats : NetworkStats {
   uint64_t landings_diverted = 0;  // Answers that came too late and were thrown away.
-  uint64_t connections_cut = 0;    // To take back memory of a call, or of peers that stalled.
-  uint64_t requests = 0;
 };
-
-inline PeerCalls::Tally CallsTally(TcpNetworkStats& stats) {
-  return {stats.calls, stats.calls_overloaded};
-}
-inline HelloComplaints::Tally ComplaintsTally(TcpNetworkStats& stats) {
-  return {stats.malformed_frames, stats.hellos_refused, stats.hellos_unproven};
-}
 
 inline constexpr uint64_t kTcpConnectionsMax = 4096;
 

@@ -33,8 +33,8 @@ struct TcpOutgoing::PendingCall {
 
 TcpOutgoing::TcpOutgoing(const TcpParts& parts)
     : parts_(parts),
-      complaints_(parts.log, ComplaintsTally(parts.stats)),
-      calls_(parts.poller, parts.clock, CallLimitsOf(parts.options), CallsTally(parts.stats),
+      complaints_(parts.log, parts.stats),
+      calls_(parts.poller, parts.clock, CallLimitsOf(parts.options), parts.stats,
              [this](NodeId peer, size_t slot, uint64_t id) { return Connect(peer, slot, id); }),
       gate_(parts.poller.loop()) {}
 

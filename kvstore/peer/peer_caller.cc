@@ -11,6 +11,9 @@ namespace {
 constexpr uint32_t kMapRoomFirst = 64 * kKiB;
 constexpr Nanos kPatienceMin = Millis(50);
 constexpr Nanos kPatienceMax = Millis(200);
+constexpr Nanos kPatienceLenientMax = Seconds(1);
+constexpr Nanos kLenientFor = Seconds(60);
+constexpr Nanos kOnlySlow = Seconds(1);  // Who is silent for less.
 constexpr Nanos kSilentFor = Seconds(5);
 constexpr Nanos kAskEvery = Millis(200);  // Whether a silent node is back.
 constexpr Nanos kAskPatience = Seconds(1);
@@ -48,10 +51,19 @@ void PeerCaller::Peer::Learn(Nanos took) {
   smoothed->value += (took.value - smoothed->value) / 8;
 }
 
-Nanos PeerCaller::Peer::Patience() const {
-  if (!smoothed) return kPatienceMax;
+Nanos PeerCaller::Peer::Patience(Instant now) const {
+  const Nanos least = now < lenient_until ? patience_min : kPatienceMin;
+  const Nanos most = std::max(kPatienceMax, least);
+  if (!smoothed) return most;
   const Nanos usual{smoothed->value + 4 * variation.value};
-  return std::clamp(usual, kPatienceMin, kPatienceMax);
+  return std::clamp(usual, least, most);
+}
+
+// The answers that came too late are not learned from (RFC 6298, section 3): so it backs off, as of
+// section 5.5.
+void PeerCaller::Peer::Forgive(Instant now) {
+  patience_min = std::min(kPatienceLenientMax, Nanos{2 * Patience(now).value});
+  lenient_until = now + kLenientFor;
 }
 
 Task<void> PeerCaller::Stop() {
@@ -64,21 +76,25 @@ Task<void> PeerCaller::Watch(NodeId node) {
   const auto is_silent = [&] { return clock_.Now() < peer.silent_until; };
   while ((peer.waiting > 0 || is_silent()) && !stopping_.is_set()) {
     if (is_silent()) {
-      co_await clock_.SleepUntil(clock_.Now() + kAskEvery, &stopping_);
-      if (!stopping_.is_set()) (void)co_await IsAlive(node, kAskPatience);
+      const bool alive = co_await IsAlive(node, kAskPatience);
+      const Instant now = clock_.Now();
+      if (alive && now - peer.silent_since < kOnlySlow) peer.Forgive(now);
+      if (!alive) co_await clock_.SleepUntil(now + kAskEvery, &stopping_);
       continue;
     }
-    const Nanos quiet{std::max(kPatienceMin.value, peer.Patience().value / 2)};
+    const Nanos patience = peer.Patience(clock_.Now());
+    const Nanos quiet{std::max(kPatienceMin.value, patience.value / 2)};
     const Instant quiet_at = peer.heard_at + quiet;
     if (clock_.Now() < quiet_at) {
       co_await clock_.SleepUntil(quiet_at, &stopping_);
       continue;
     }
     const Instant heard_at = peer.heard_at;
-    const bool alive = co_await IsAlive(node, peer.Patience());
+    const bool alive = co_await IsAlive(node, patience);
     if (alive) peer.heard_at = clock_.Now();
     if (alive || peer.heard_at != heard_at) continue;
-    peer.silent_until = clock_.Now() + kSilentFor;
+    peer.silent_since = clock_.Now();
+    peer.silent_until = peer.silent_since + kSilentFor;
     network_.Abandon(node);
   }
   peer.watched = false;

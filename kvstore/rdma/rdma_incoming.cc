@@ -43,7 +43,7 @@ struct RdmaIncoming::Request {
 };
 
 RdmaIncoming::RdmaIncoming(const RdmaParts& parts)
-    : parts_(parts), complaints_(parts.log, ComplaintsTally(parts.stats)),
+    : parts_(parts), complaints_(parts.log, parts.stats),
       admission_(parts.poller.loop(), {.source_bytes_max = parts.options.peer_bytes_max,
                                        .bytes_max = parts.options.bytes_max}),
       gate_(parts.poller.loop()) {

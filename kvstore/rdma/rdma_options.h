@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kvstore/os/hello_complaints.h"
+#include "kvstore/os/network_stats.h"
 #include "kvstore/os/peer_calls.h"
 #include "kvstore/os/tcp_hello.h"
 
@@ -39,33 +40,8 @@ struct RdmaNetworkOptions {
   uint8_t not_ready_retry_count = 6;
 };
 
-struct RdmaNetworkStats {
-  uint64_t connections = 0;  // Open now, either way.
-  uint64_t connections_made = 0;
-  uint64_t malformed_frames = 0;  // Each has cost its sender the connection.
-  uint64_t hellos_refused = 0;    // Another cluster, node or version.
-  uint64_t hellos_unproven = 0;   // Without the secret.
-  uint64_t calls = 0;
-  uint64_t calls_overloaded = 0;
-  uint64_t calls_late = 0;
+struct RdmaNetworkStats : NetworkStats, RdmaDeviceStats {
   uint64_t calls_cancelled = 0;  // Late ones whose memory the peer had to give back first.
-  uint64_t connections_cut = 0;  // To take back memory of a call.
-  uint64_t requests = 0;
-  // What devices were asked for.
-  uint64_t sends = 0;
-  uint64_t writes = 0;
-  uint64_t reads = 0;
-  uint64_t bytes_transferred = 0;  // Of writes and reads.
-  uint64_t bytes_copied = 0;       // Of bodies, and of payload through bounce buffers.
-  uint64_t registrations = 0;      // Of memory, for one call or cached.
-  uint64_t cached_bytes = 0;       // Of regions registered now.
 };
-
-inline PeerCalls::Tally CallsTally(RdmaNetworkStats& stats) {
-  return {stats.calls, stats.calls_overloaded};
-}
-inline HelloComplaints::Tally ComplaintsTally(RdmaNetworkStats& stats) {
-  return {stats.malformed_frames, stats.hellos_refused, stats.hellos_unproven};
-}
 
 }  // namespace cairn::kv

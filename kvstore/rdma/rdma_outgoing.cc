@@ -53,8 +53,8 @@ struct RdmaOutgoing::PendingCall {
 RdmaOutgoing::RdmaOutgoing(const RdmaParts& parts, std::vector<SocketAddress> sources)
     : parts_(parts),
       sources_(std::move(sources)),
-      complaints_(parts.log, ComplaintsTally(parts.stats)),
-      calls_(parts.poller, parts.clock, CallLimitsOf(parts.options), CallsTally(parts.stats),
+      complaints_(parts.log, parts.stats),
+      calls_(parts.poller, parts.clock, CallLimitsOf(parts.options), parts.stats,
              [this](NodeId peer, size_t slot, uint64_t id) { return Connect(peer, slot, id); }),
       gate_(parts.poller.loop()) {}
 

@@ -9,8 +9,8 @@
 
 namespace cairn::kv {
 
-Region::Region(std::unique_ptr<SharedMemory> memory, ServerStats& stats)
-    : memory_(std::move(memory)), stats_(stats) {
+Region::Region(std::unique_ptr<SharedMemory> memory, ServerStats& stats, PayloadMemory* network)
+    : memory_(std::move(memory)), known_(network, memory_->span()), stats_(stats) {
   ++stats_.regions;
   stats_.region_bytes += span().size();
 }
@@ -36,7 +36,7 @@ Status RegionTable::Register(const wire::RegisterRequest& request, int descripto
   }
   KV_ASSIGN_OR_RETURN(auto memory, SharedMemory::Adopt(descriptor, request.size));
   bytes_ += request.size;
-  regions_.emplace(request.region, std::make_shared<Region>(std::move(memory), stats_));
+  regions_.emplace(request.region, std::make_shared<Region>(std::move(memory), stats_, network_));
   return Status();
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "kvstore/io/payload_memory.h"
 #include "kvstore/os/shared_memory.h"
 #include "kvstore/serve/server.h"
 #include "kvstore/wire/messages.h"
@@ -15,7 +16,8 @@ namespace cairn::kv {
 // Mapped until nobody holds it: the table, and every request that reads or writes it.
 class Region {
  public:
-  Region(std::unique_ptr<SharedMemory> memory, ServerStats& stats);
+  // `network` as of BufferPool.
+  Region(std::unique_ptr<SharedMemory> memory, ServerStats& stats, PayloadMemory* network);
   ~Region();
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
@@ -23,6 +25,7 @@ class Region {
 
  private:
   std::unique_ptr<SharedMemory> memory_;
+  KnownMemory known_;
   ServerStats& stats_;  // Counts regions as long as they are mapped.
 };
 
@@ -31,10 +34,11 @@ struct RegionLimits {
   uint64_t bytes_max = 0;
 };
 
-// Loop thread only. `stats` must outlive it and every region.
+// Loop thread only. `stats` and `network` must outlive it and every region.
 class RegionTable {
  public:
-  RegionTable(RegionLimits limits, ServerStats& stats) : limits_(limits), stats_(stats) {}
+  RegionTable(RegionLimits limits, ServerStats& stats, PayloadMemory* network)
+      : limits_(limits), stats_(stats), network_(network) {}
 
   // Takes the descriptor over. kOverloaded: beyond the limits. kConflict: the number is in use.
   // kInvalid: no descriptor, or not memory that is safe to share.
@@ -52,6 +56,7 @@ class RegionTable {
  private:
   const RegionLimits limits_;
   ServerStats& stats_;
+  PayloadMemory* const network_;
   std::map<uint32_t, std::shared_ptr<Region>> regions_;
   uint64_t bytes_ = 0;
 };

@@ -35,7 +35,7 @@ RequestHandler::RequestHandler(const ServerParts& parts, const ServerOptions& op
     : parts_(parts),
       options_(options),
       stats_(stats),
-      payloads_(parts.poller.loop(), options.payload_bytes_max),
+      payloads_(parts.poller.loop(), options.payload_bytes_max, parts.network),
       bodies_(parts.poller.loop(), kLargeBodiesMax) {}
 
 Task<Received> RequestHandler::Receive(Connection& connection, wire::FrameHeader header) {

@@ -224,7 +224,8 @@ class Server::Core {
     }
     const RegionLimits limits{.regions_max = options_.regions_max,
                               .bytes_max = options_.region_bytes_max};
-    auto session = std::make_shared<Session>(parts_.poller.loop(), limits, stats_);
+    auto session =
+        std::make_shared<Session>(parts_.poller.loop(), limits, stats_, parts_.network);
     session->id = parts_.sessions.OpenSession();
     session->secret = DrawSecret();
     session->name = hello.name;

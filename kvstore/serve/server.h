@@ -23,6 +23,7 @@
 #include "kvstore/client/store_admin.h"
 #include "kvstore/control/cluster_admin.h"
 #include "kvstore/io/clock.h"
+#include "kvstore/io/payload_memory.h"
 #include "kvstore/os/poller.h"
 #include "kvstore/os/tls.h"
 
@@ -62,6 +63,7 @@ struct ServerParts {
   SessionHost& sessions;
   StoreAdmin* admin = nullptr;  // Null: its verbs are refused.
   ClusterAdmin* cluster = nullptr;  // Null: the store is no cluster's; its verbs are told so.
+  PayloadMemory* network = nullptr;  // Of the cluster; see BufferPool.
 };
 
 struct ServerStats {

@@ -35,8 +35,8 @@ struct Connection {
 // Shared by its connections. Loop thread only.
 class Session {
  public:
-  Session(Loop& loop, RegionLimits limits, ServerStats& stats)
-      : regions(limits, stats), lonely(loop) {}
+  Session(Loop& loop, RegionLimits limits, ServerStats& stats, PayloadMemory* network)
+      : regions(limits, stats, network), lonely(loop) {}
 
   // What a request holds until its answer is sent.
   class Credit {

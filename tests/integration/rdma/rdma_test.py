@@ -1,6 +1,6 @@
 """The RDMA transport on two Soft-RoCE devices in a virtual machine: see the scenario.
 
-Usage: rdma_test.py KVSTORE_IO_TEST KVSTORE_RDMA_TEST RDMA_DRIVER WORK_FOLDER [PART,PART...]
+Usage: rdma_test.py WORK_FOLDER PART,PART...|all PROGRAM...: the programs that these parts run.
 """
 import glob
 import pathlib
@@ -17,15 +17,15 @@ MEMORY_MIB = 3072
 
 
 def main():
-    suite, own_suite, driver, work = sys.argv[1:5]
-    parts = sys.argv[5] if len(sys.argv) > 5 else ""
-    work = pathlib.Path(work)
+    work, parts, built = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
     work.mkdir(parents=True, exist_ok=True)
     try:
         vm.tool("zstd", "zstd")
         vm.tool("qemu-system-x86_64", "qemu-system-x86")
-        programs = {"busybox": vm.tool("busybox", "busybox-static"), "kvstore_io_test": suite,
-                    "kvstore_rdma_test": own_suite, "rdma_driver": driver}
+        programs = {pathlib.Path(path).name: path for path in built}
+        programs["busybox"] = vm.tool("busybox", "busybox-static")
+        if "cluster" in parts:
+            programs["etcd"] = vm.tool("etcd", "etcd-server")
         programs |= {name: vm.tool(name, "iproute2") for name in ("ip", "tc", "rdma")}
         provider = glob.glob("/usr/lib/*/libibverbs/librxe-rdmav*.so")
         if not provider:
@@ -39,7 +39,7 @@ def main():
         initramfs = pathlib.Path(folder) / "initramfs"
         vm.make_initramfs(initramfs, kernel, MODULES, programs, SCENARIO,
                           files=[*provider, "/etc/libibverbs.d/rxe.driver"])
-        append = f"run={parts}" if parts else ""
+        append = f"run={parts}" if parts != "all" else ""
         return 0 if vm.boot(image, initramfs, memory_mib=MEMORY_MIB, append=append) else 1
 
 

@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "tests/support/recorded_memory.h"
+
 namespace cairn::kv {
 namespace {
 
@@ -37,6 +39,32 @@ TEST(BufferPool, WaitsAtTheLimitAndDropsIdleMemoryOfOtherSizes) {
   EXPECT_LE(pool.memory_bytes(), kMiB);
   BufferPool::Buffer taken = waiting.Take();
   EXPECT_GE(taken.span().size(), 1u);
+}
+
+TEST(BufferPool, TheNetworkKnowsEachBufferUntilItsMemoryGoes) {
+  Loop loop;
+  testing::RecordedMemory network;
+  {
+    BufferPool pool(loop, kMiB, &network);
+    for (int i = 0; i < 3; ++i) {
+      BufferPool::Buffer buffer = pool.Take(100'000).Take();
+      EXPECT_EQ(network.known.at(buffer.span().data()), buffer.span().size());
+    }
+    EXPECT_EQ(network.added, 1);
+    BufferPool::Buffer whole = pool.Take(kMiB).Take();  // The idle one has to go.
+    EXPECT_EQ(network.known.size(), 1u);
+    EXPECT_EQ(network.known.begin()->first, whole.span().data());
+  }
+  EXPECT_TRUE(network.known.empty());
+}
+
+TEST(BufferPool, ANetworkThatRefusesABufferIsNotToldOfItsEnd) {
+  Loop loop;
+  testing::RecordedMemory network;
+  network.refuses = true;
+  BufferPool pool(loop, kMiB, &network);
+  { BufferPool::Buffer buffer = pool.Take(1).Take(); }
+  EXPECT_EQ(network.added, 0);
 }
 
 }  // namespace

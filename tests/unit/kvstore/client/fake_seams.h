@@ -25,7 +25,11 @@ class FakeClock final : public Clock {
  public:
   Instant Now() const override { return {unix_.value * 1'000'000}; }
   UnixMillis UnixNow() const override { return unix_; }
-  Task<void> SleepUntil(Instant, Event*) override { co_return; }
+  Task<void> SleepUntil(Instant, Event*) override {
+    if (on_sleep) on_sleep();
+    co_return;
+  }
+  std::function<void()> on_sleep;
   void Advance(int64_t millis) { unix_.value += millis; }
 
  private:

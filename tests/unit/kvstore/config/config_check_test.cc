@@ -157,6 +157,38 @@ TEST(CheckConfig, EachRelationOfAClusterIsChecked) {
   }
 }
 
+DaemonConfig OverRdma() {
+  DaemonConfig config = Clustered();
+  config.cluster.transport = ClusterTransport::kRdma;
+  config.cluster.listen = "10.0.0.3:7412, 10.1.0.3:7412";
+  config.cluster.advertise = "";
+  config.cluster.tls = {};
+  return config;
+}
+
+TEST(CheckConfig, WhatRdmaBetweenNodesNeeds) {
+  EXPECT_TRUE(CheckConfig(OverRdma()).ok()) << CheckConfig(OverRdma()).message();
+  const std::vector<Broken> table = {
+      {"addresses, and over TCP a node has one",
+       [](DaemonConfig& c) { c.cluster.transport = ClusterTransport::kTcp; }},
+      {"cluster.listen: '' is no address", [](DaemonConfig& c) { c.cluster.listen = ""; }},
+      {"cluster.listen: '7412' is no address",
+       [](DaemonConfig& c) { c.cluster.listen = "10.0.0.3:7412,7412"; }},
+      {"127.0.0.1 is the address of no RDMA port",
+       [](DaemonConfig& c) { c.cluster.listen = "10.0.0.3:7412,127.0.0.1:7412"; }},
+      {"0.0.0.0 is the address of no RDMA port",
+       [](DaemonConfig& c) { c.cluster.listen = "0.0.0.0:7412"; }},
+      {"names no port", [](DaemonConfig& c) { c.cluster.listen = "10.0.0.3:0"; }},
+      {"cluster.secret_file: is empty", [](DaemonConfig& c) { c.cluster.secret_file = ""; }},
+      {"RDMA encrypts nothing", [](DaemonConfig& c) { c.cluster.tls.ca_file = "ca.pem"; }},
+  };
+  for (const Broken& broken : table) {
+    DaemonConfig config = OverRdma();
+    broken.breaks(config);
+    EXPECT_THAT(CheckConfig(config).message(), HasSubstr(broken.message));
+  }
+}
+
 TEST(CheckConfig, OnLoopbackAClusterNeedsOnlyTheNodesName) {
   DaemonConfig config;
   config.cluster.enabled = true;

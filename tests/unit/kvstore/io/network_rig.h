@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,9 @@ class NetworkRig {
 struct RigKind {
   std::string name;
   std::function<std::unique_ptr<NetworkRig>()> make;  // Null: this machine has no such transport.
+
+  // In the names of tests, for gtest.
+  friend void PrintTo(const RigKind& kind, std::ostream* out) { *out << kind.name; }
 };
 
 std::unique_ptr<NetworkRig> MakeTcpRig(bool force_epoll, bool encrypted);

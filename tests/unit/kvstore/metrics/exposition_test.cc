@@ -98,6 +98,21 @@ TEST(MetricsText, WhatIsNotKnownIsLeftOut) {
   }
 }
 
+TEST(MetricsText, TheTransportBetweenNodesAndItsDevices) {
+  MetricsSnapshot snapshot;
+  snapshot.transport.emplace();
+  snapshot.transport->network.connections = 6;
+  snapshot.transport->network.calls_late = 3;
+  std::string text = MetricsText(snapshot);
+  EXPECT_THAT(text, HasSubstr("cairn_transport_connections 6\n"));
+  EXPECT_THAT(text, HasSubstr("cairn_transport_calls_late_total 3\n"));
+  EXPECT_THAT(text, Not(HasSubstr("cairn_rdma_")));
+  snapshot.transport->devices = RdmaDeviceStats{.writes = 9, .cached_bytes = 4096};
+  text = MetricsText(snapshot);
+  EXPECT_THAT(text, HasSubstr("cairn_rdma_writes_total 9\n"));
+  EXPECT_THAT(text, HasSubstr("cairn_rdma_cached_bytes 4096\n"));
+}
+
 TEST(MetricsText, NamespacesAreBounded) {
   MetricsSnapshot snapshot;
   for (int i = 0; i < 1500; ++i) {

@@ -46,6 +46,12 @@ class PeerCallerTest : public ::testing::Test {
     return rig_->Await(std::move(asking)).code();
   }
   Code FetchMap() { return rig_->Await(caller_.FetchMap(kOther, Soon())).code(); }
+  Code Sync() {
+    PeerCaller::Order order{.node = kOther, .target = {}, .verb = peer::Verb::kSync};
+    order.message = peer::Encode(peer::SyncRequest()).value();
+    order.deadline = rig_->clock().Now() + Seconds(1);
+    return rig_->Await(caller_.Ask(std::move(order))).code();
+  }
   Instant Soon() { return rig_->clock().Now() + Millis(300); }
 
   const std::unique_ptr<NetworkRig> rig_ = MakeSimRig();
@@ -94,6 +100,18 @@ TEST_F(PeerCallerTest, WhoWasSilentIsAskedAgainOnceItAnswersAProbe) {
   const int before = answered_;
   (void)FetchMap();
   EXPECT_GT(answered_, before);
+}
+
+TEST_F(PeerCallerTest, WhoWasOnlySlowIsGivenMoreTime) {
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(Sync(), Code::kOk);
+  late_ = Millis(300);
+  int refused = 0;
+  for (int i = 0; i < 10; ++i) {
+    refused += Sync() == Code::kOk ? 0 : 1;
+    rig_->RunFor(Seconds(1));  // It answers a probe.
+  }
+  EXPECT_GE(refused, 1);
+  EXPECT_LE(refused, 3);
 }
 
 TEST_F(PeerCallerTest, WhoAnswersSlowlyIsNotSilent) {

@@ -14,6 +14,7 @@
 #include "kvstore/remote/remote_store.h"
 #include "kvstore/serve/server.h"
 #include "tests/support/poller_from_environment.h"
+#include "tests/support/recorded_memory.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tls_authority.h"
@@ -87,7 +88,8 @@ class ServedStore {
                             .log = log_,
                             .store = *store_,
                             .sessions = *store_,
-                            .cluster = cluster};
+                            .cluster = cluster,
+                            .network = &network};
     Result<std::unique_ptr<Server>> started = Server::Start(parts, options_);
     ASSERT_THAT(started, testing::IsOk());
     server_ = std::move(started).value();
@@ -169,6 +171,7 @@ class ServedStore {
   const testing::TemporaryFolder& folder() const { return folder_; }
 
   ClusterAdmin* cluster = nullptr;
+  testing::RecordedMemory network;  // Told of the memory that clients share.
 
  private:
   // So that the poller wakes up to look at the condition.

@@ -224,11 +224,13 @@ TEST_F(ServerTest, ARegionStaysMappedUntilTheReadsOfADeadClientAreDone) {
   RawClient after(served_, served_.UnixAddress());  // The end of the other was seen by now.
   after.Hello();
   EXPECT_EQ(served_.stats().regions, 1u);
+  EXPECT_EQ(served_.network.known.size(), 1u);
   EXPECT_EQ(served_.stats().requests_in_flight, 1u);
   hold.Set();
   served_.HoldReads(nullptr);
   served_.Until([this] { return served_.stats().sessions == 1; });
   EXPECT_EQ(served_.stats().regions, 0u);
+  EXPECT_TRUE(served_.network.known.empty());
   after.Leave();
   ExpectNothingLeft();
 }

@@ -1,31 +1,32 @@
-// The cluster of one `cairnd`: etcd beneath, TCP between the nodes.
+// The cluster of one `cairnd`: etcd beneath, a transport between the nodes.
 #pragma once
 
 #include <memory>
 
 #include "kvstore/cluster/cluster_member.h"
 #include "kvstore/config/daemon_config.h"
+#include "kvstore/daemon/node_transport.h"
 #include "kvstore/node/embedded/embedded_node.h"
 
 namespace cairn::kv {
 
 // Give it to EmbeddedNode::Start.
-class TcpCluster final : public EmbeddedCluster {
+class EtcdCluster final : public EmbeddedCluster {
  public:
   // `log` must outlive it. The configuration has been checked.
-  TcpCluster(const DaemonConfig& config, Log& log);
-  ~TcpCluster() override;
+  EtcdCluster(const DaemonConfig& config, Log& log);
+  ~EtcdCluster() override;
 
-  // kInvalid: the secret cannot be read, or the addresses cannot be used.
+  // kInvalid: as of MakeTransport.
   Result<Surroundings*> Open(const Parts& parts) override;
   void Close() override;
 
   // On the store's thread, between Open and Close.
   ClusterView view() const;
+  TransportStats transport_stats() const;
   ClusterAdmin& admin();
 
  private:
-  class Links;
   struct Core;
 
   const DaemonConfig config_;

@@ -1,0 +1,67 @@
+// An RdmaNetwork that is made when this node's id is known.
+#include <map>
+#include <utility>
+
+#include "kvstore/config/address_text.h"
+#include "kvstore/daemon/node_transport.h"
+#include "kvstore/rdma/rdma_network.h"
+
+namespace cairn::kv {
+namespace {
+
+class RdmaTransport final : public NodeTransport, public PayloadMemory {
+ public:
+  RdmaTransport(const TransportParts& parts, RdmaNetworkOptions options)
+      : parts_(parts), options_(std::move(options)) {}
+
+  Result<Network*> Open(NodeId self) override {
+    options_.self = self;
+    KV_ASSIGN_OR_RETURN(network_,
+                        RdmaNetwork::Create(parts_.poller, parts_.clock, parts_.log, options_));
+    return network_.get();
+  }
+  PayloadMemory* payload_memory() override { return this; }
+  // A connection is made when it is needed, so addresses that stay are not set again.
+  Status SetPeer(NodeId peer, const std::vector<std::string>& addresses) override {
+    if (addresses.empty()) return Status(Code::kInvalid, "it has no address");
+    std::vector<std::string>& known = known_[peer];
+    if (known == addresses) return Status();
+    KV_RETURN_IF_ERROR(network_->SetPeer(peer, addresses));
+    known = addresses;
+    return Status();
+  }
+  Task<void> Stop() override { return network_->Stop(); }
+  TransportStats stats() const override {
+    if (network_ == nullptr) return {};
+    return {.network = network_->stats(), .devices = network_->stats()};
+  }
+
+  bool Add(MutableByteSpan memory) override {
+    RdmaRegion region;
+    region.memory = memory;
+    return network_->AddRegion(std::move(region)).ok();
+  }
+  void Remove(MutableByteSpan memory) override { network_->RemoveRegion(memory); }
+
+ private:
+  const TransportParts parts_;
+  RdmaNetworkOptions options_;
+  std::unique_ptr<RdmaNetwork> network_;
+  std::map<NodeId, std::vector<std::string>> known_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<NodeTransport>> MakeRdmaTransport(const DaemonConfig& config,
+                                                         std::string secret,
+                                                         const TransportParts& parts) {
+  RdmaNetworkOptions options;
+  options.addresses = SplitList(config.cluster.listen);
+  options.cluster = config.cluster.name;
+  options.secret = std::move(secret);
+  options.data_connections = config.cluster.data_connections;
+  return std::unique_ptr<NodeTransport>(
+      std::make_unique<RdmaTransport>(parts, std::move(options)));
+}
+
+}  // namespace cairn::kv
