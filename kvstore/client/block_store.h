@@ -18,6 +18,7 @@
 #include "kvstore/types/ids.h"
 #include "kvstore/types/limits.h"
 #include "kvstore/types/manifest.h"
+#include "kvstore/types/space_token.h"
 
 namespace cairn::kv {
 
@@ -36,8 +37,9 @@ struct NamespaceOptions {
   // Of payload stored. 0: none. A namespace at its quota evicts its own oldest; keep_until
   // needs one.
   uint64_t quota_bytes = 0;
-  // A secret that every later Attach must name; stored hashed. Empty: anyone may attach.
+  // A secret that every later Attach must know: at least 128 random bits. Empty: anyone may attach.
   std::string token = {};
+  std::optional<TokenProof> proof = {};  // In place of `token`, of a client that keeps it.
   bool create = true;  // False: attach only; kNotFound when the name is not there.
 };
 

@@ -7,6 +7,7 @@
 
 #include "kvstore/base/check.h"
 #include "kvstore/base/digest.h"
+#include "kvstore/base/hmac.h"
 
 namespace cairn::kv {
 namespace {
@@ -32,22 +33,15 @@ NamespaceId IdOf(const NamespaceOptions& options, ByteSpan nonce) {
   };
   add(AsBytes(options.name));
   add(AsBytes(options.fingerprint));
-  if (!options.token.empty()) {
+  if (const std::optional<StoredKey> key = TokenKeyOf(options)) {
     digest.Add(AsBytes("token"));
-    add(AsBytes(options.token));
+    add(key->digest);
   }
   if (!nonce.empty()) {
     digest.Add(AsBytes("nonce"));
     add(nonce);
   }
   return NamespaceId{Id128::FromDigest(digest.Finish())};
-}
-
-Sha256Digest DigestOf(const std::array<uint8_t, 16>& salt, std::string_view token) {
-  Sha256Stream digest;
-  digest.Add(salt);
-  digest.Add(AsBytes(token));
-  return digest.Finish();
 }
 
 // Keeps what identifies it; the rest is nobody's business any more.
@@ -66,7 +60,6 @@ Status CheckOptions(const NamespaceOptions& options) {
   const auto bad = [](const char* what) { return Status(Code::kInvalid, what); };
   if (options.name.empty() || options.name.size() > 128) return bad("a name has 1 to 128 bytes");
   if (options.fingerprint.size() > 4 * kKiB) return bad("a fingerprint has at most 4 KiB");
-  if (options.token.size() > 4 * kKiB) return bad("a token has at most 4 KiB");
   if (options.data_shards < 1 || options.data_shards > kDataShardsMax) {
     return bad("data shards must be 1 to 32");
   }
@@ -75,25 +68,31 @@ Status CheckOptions(const NamespaceOptions& options) {
     return bad("run blocks must be 1 to 256");
   }
   if (options.ttl_seconds < 1) return bad("a TTL is at least one second");
+  return CheckToken(options);
+}
+
+Status CheckToken(const NamespaceOptions& options) {
+  const auto bad = [](const char* what) { return Status(Code::kInvalid, what); };
+  if (options.token.size() > kTokenSizeMax) return bad("a token has at most 4 KiB");
+  if (!options.proof) return Status();
+  const std::optional<StoredKey>& key = options.proof->new_key;
+  if (!options.token.empty()) return bad("a token, or a proof of it, not both");
+  if (options.create && !key) return bad("a namespace is created with the key of its token");
+  if (key && !IsProven(*key, options.name, *options.proof)) return bad("the proof fits no key");
   return Status();
 }
 
-std::optional<TokenHash> HashToken(std::string_view token, Random& random) {
-  if (token.empty()) return std::nullopt;
-  TokenHash hash;
-  random.Fill(hash.salt);
-  hash.digest = DigestOf(hash.salt, token);
-  return hash;
+std::optional<StoredKey> TokenKeyOf(const NamespaceOptions& options) {
+  if (options.proof) return options.proof->new_key;
+  if (options.token.empty()) return std::nullopt;
+  return StoredKeyOf({.name = options.name, .token = options.token});
 }
 
-bool TokenFits(const std::optional<TokenHash>& hash, std::string_view token) {
-  if (!hash) return token.empty();
-  const Sha256Digest given = DigestOf(hash->salt, token);
-  uint8_t difference = 0;
-  for (size_t i = 0; i < given.size(); ++i) {
-    difference = static_cast<uint8_t>(difference | (given[i] ^ hash->digest[i]));
-  }
-  return difference == 0;
+bool TokenFits(const std::optional<StoredKey>& key, const NamespaceOptions& options) {
+  if (!key) return options.token.empty() && !options.proof;
+  if (options.proof) return IsProven(*key, options.name, *options.proof);
+  const StoredKey given = StoredKeyOf({.name = options.name, .token = options.token});
+  return SameSecret(given.digest, key->digest);
 }
 
 void SpaceRegistry::Load(const SpaceRecord& record, UnixMillis now) {
@@ -141,7 +140,7 @@ std::vector<const SpaceRecord*> SpaceRegistry::List() const {
 }
 
 Status SpaceRegistry::CheckAttach(const SpaceRecord& known, const NamespaceOptions& options) {
-  if (!TokenFits(known.token, options.token)) {
+  if (!TokenFits(known.token_key, options)) {
     return Status(Code::kConflict, "namespace \"" + options.name + "\" has another token");
   }
   const std::string has = Describe(known.fingerprint, known.data_shards, known.parity_shards,
@@ -156,6 +155,7 @@ Status SpaceRegistry::CheckAttach(const SpaceRecord& known, const NamespaceOptio
 
 SpaceRecord SpaceRegistry::Create(const NamespaceOptions& options, UnixMillis now) {
   KV_CHECK(FindName(options.name) == nullptr);
+  KV_CHECK(!options.proof || options.proof->new_key);  // CheckToken saw to it.
   SpaceRecord record;
   record.id = IdOf(options, {});
   while (living_.contains(record.id) || buried_.contains(record.id)) {
@@ -173,7 +173,7 @@ SpaceRecord SpaceRegistry::Create(const NamespaceOptions& options, UnixMillis no
   record.in_memory = options.medium == Medium::kMemory;
   record.quota_bytes = options.quota_bytes;
   record.created_at = now;
-  record.token = HashToken(options.token, random_);
+  record.token_key = TokenKeyOf(options);
   Revive(record);
   return record;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,10 +21,13 @@ namespace cairn::kv {
 // kInvalid, and what is wrong with the options.
 Status CheckOptions(const NamespaceOptions& options);
 
-// A new salt, and the digest of salt and token. Nothing for an empty token.
-std::optional<TokenHash> HashToken(std::string_view token, Random& random);
-// Takes the same time for every wrong token of the same length.
-bool TokenFits(const std::optional<TokenHash>& hash, std::string_view token);
+// kInvalid when token or proof are not what a caller may bring. What may create a namespace brings
+// its key, and proves that it made it.
+Status CheckToken(const NamespaceOptions& options);
+// Of a namespace created with these options; nothing when it is to have no token.
+std::optional<StoredKey> TokenKeyOf(const NamespaceOptions& options);
+// Whether token or proof are of who knows the token; without a key, whether there are none.
+bool TokenFits(const std::optional<StoredKey>& key, const NamespaceOptions& options);
 
 // Not thread-safe. `random` must outlive it.
 class SpaceRegistry {

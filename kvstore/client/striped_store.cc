@@ -70,6 +70,7 @@ Task<Result<NamespaceId>> StripedStore::AttachToOthers(NamespaceOptions options)
 }
 
 Task<Result<NamespaceId>> StripedStore::CreateSpace(NamespaceOptions options) {
+  options.create = true;
   KV_CO_RETURN_IF_ERROR(CheckOptions(options));
   KV_CO_RETURN_IF_ERROR(co_await HearOf(options.name));
   if (spaces().FindName(options.name) != nullptr) {
@@ -126,7 +127,7 @@ std::vector<SpaceInfo> StripedStore::Spaces() {
                     .ttl_seconds = space->ttl_seconds,
                     .medium = space->in_memory ? Medium::kMemory : Medium::kSsd,
                     .quota_bytes = space->quota_bytes};
-    info.has_token = space->token.has_value();
+    info.has_token = space->token_key.has_value();
     const SpaceUsage usage = parts_.home.ledger().UsageOf(space->id, NowSeconds());
     info.stored_bytes = usage.stored_bytes + parts_.home.ledger().Elsewhere(space->id);
     info.kept_bytes = usage.kept_bytes;

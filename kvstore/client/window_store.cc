@@ -6,6 +6,7 @@
 
 #include "kvstore/base/digest.h"
 #include "kvstore/client/scatter.h"
+#include "kvstore/client/space_registry.h"
 
 namespace cairn::kv {
 namespace {
@@ -27,7 +28,7 @@ Status CheckWindow(const NamespaceOptions& options) {
   if (options.fingerprint.size() > 4 * kKiB) return bad("a fingerprint has at most 4 KiB");
   if (options.ttl_seconds < 1) return bad("a TTL is at least one second");
   if (options.quota_bytes > 0) return bad("a namespace in memory has no quota of its own");
-  return Status();
+  return CheckToken(options);
 }
 
 }  // namespace
@@ -35,9 +36,10 @@ Status CheckWindow(const NamespaceOptions& options) {
 Task<Result<NamespaceId>> WindowStore::Attach(NamespaceOptions options) {
   const bool in_memory = options.medium == Medium::kMemory;
   if (const auto found = FindName(options.name); found != spaces_.end()) {
-    const NamespaceOptions& known = found->second;
-    const bool same = in_memory && known.fingerprint == options.fingerprint &&
-                      known.token == options.token && known.ttl_seconds == options.ttl_seconds &&
+    const auto& [known, token_key] = found->second;
+    const bool same = TokenFits(token_key, options) && in_memory &&
+                      known.fingerprint == options.fingerprint &&
+                      known.ttl_seconds == options.ttl_seconds &&
                       known.retention == options.retention;
     if (same) co_return found->first;
     co_return Status(Code::kConflict,
@@ -52,12 +54,17 @@ Task<Result<NamespaceId>> WindowStore::Attach(NamespaceOptions options) {
 }
 
 Result<NamespaceId> WindowStore::CreateSpace(NamespaceOptions options) {
+  options.create = true;
   KV_RETURN_IF_ERROR(CheckWindow(options));
   if (FindName(options.name) != spaces_.end()) {
     return Status(Code::kConflict, "namespace \"" + options.name + "\" exists already");
   }
   const NamespaceId id = WindowIdOf(options);
-  spaces_.emplace(id, std::move(options));
+  Space& space = spaces_[id];
+  space.token_key = TokenKeyOf(options);
+  space.options = std::move(options);
+  space.options.token.clear();
+  space.options.proof.reset();
   return id;
 }
 
@@ -73,12 +80,11 @@ Status WindowStore::DeleteSpace(const std::string& name) {
 
 std::vector<SpaceInfo> WindowStore::Spaces() const {
   std::vector<SpaceInfo> infos;
-  for (const auto& [id, options] : spaces_) {
+  for (const auto& [id, space] : spaces_) {
     SpaceInfo& info = infos.emplace_back();
     info.id = id;
-    info.options = options;
-    info.options.token.clear();
-    info.has_token = !options.token.empty();
+    info.options = space.options;
+    info.has_token = space.token_key.has_value();
     const MemoryBlocks::Usage usage = blocks_.UsageOf(id);
     info.stored_bytes = usage.bytes;
     info.stripes = usage.blocks;
@@ -259,14 +265,15 @@ Task<Status> WindowStore::Delete(NamespaceId space, std::vector<BlockId> chain, 
   co_return Status();
 }
 
-std::map<NamespaceId, NamespaceOptions>::iterator WindowStore::FindName(const std::string& name) {
+std::map<NamespaceId, WindowStore::Space>::iterator WindowStore::FindName(
+    const std::string& name) {
   return std::find_if(spaces_.begin(), spaces_.end(),
-                      [&](const auto& space) { return space.second.name == name; });
+                      [&](const auto& space) { return space.second.options.name == name; });
 }
 
 const NamespaceOptions* WindowStore::Find(const NamespaceId& space) const {
   const auto found = spaces_.find(space);
-  return found == spaces_.end() ? nullptr : &found->second;
+  return found == spaces_.end() ? nullptr : &found->second.options;
 }
 
 uint32_t WindowStore::Hit(const NamespaceId& space, const NamespaceOptions& options, BlockId id) {

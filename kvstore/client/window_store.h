@@ -52,8 +52,12 @@ class WindowStore final : public BlockStore {
   uint64_t memory_bytes() const { return blocks_.memory_bytes(); }
 
  private:
+  struct Space {
+    NamespaceOptions options;  // Without its token.
+    std::optional<StoredKey> token_key;
+  };
   const NamespaceOptions* Find(const NamespaceId& space) const;
-  std::map<NamespaceId, NamespaceOptions>::iterator FindName(const std::string& name);
+  std::map<NamespaceId, Space>::iterator FindName(const std::string& name);
   void CountMiss() { ++stats_.misses[static_cast<size_t>(MissReason::kAbsent)]; }
   // The size of a block that is here, which counts as a hit; 0 when it is not.
   uint32_t Hit(const NamespaceId& space, const NamespaceOptions& options, BlockId id);
@@ -67,7 +71,7 @@ class WindowStore final : public BlockStore {
   BlockStore& behind_;
   StoreStats& stats_;
   MemoryBlocks blocks_;
-  std::map<NamespaceId, NamespaceOptions> spaces_;
+  std::map<NamespaceId, Space> spaces_;
 };
 
 }  // namespace cairn::kv

@@ -6,7 +6,7 @@
 
 #include "kvstore/base/time.h"
 #include "kvstore/base/units.h"
-#include "kvstore/os/tls.h"
+#include "kvstore/io/tls_files.h"
 
 namespace cairn::kv {
 

@@ -36,7 +36,7 @@ Task<Status> SpaceDirectory::Delete(std::string name, UnixMillis now, Instant de
     KV_CO_ASSIGN_OR_RETURN(SpaceRecord record, DecodeSpace(entry.value));
     record.deleted_at = now;
     record.fingerprint.clear();
-    record.token.reset();
+    record.token_key.reset();
     Compare unchanged;
     unchanged.key = key;
     unchanged.revision = entry.mod_revision;

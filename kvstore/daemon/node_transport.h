@@ -6,7 +6,7 @@
 #include "kvstore/base/log.h"
 #include "kvstore/cluster/node_links.h"
 #include "kvstore/config/daemon_config.h"
-#include "kvstore/os/network_stats.h"
+#include "kvstore/io/network_stats.h"
 #include "kvstore/os/poller.h"
 
 namespace cairn::kv {

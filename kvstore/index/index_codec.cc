@@ -7,7 +7,7 @@ namespace cairn::kv {
 namespace {
 
 constexpr uint8_t kVersion = 1;        // Of uses.
-constexpr uint8_t kSpaceVersion = 2;   // Of namespaces; version 1 is read too.
+constexpr uint8_t kSpaceVersion = 3;   // Of namespaces; versions 1 and 2 are read too.
 constexpr uint8_t kRecordVersion = 2;  // Of stripe records; version 1 is read too.
 
 void AddBig(std::string& out, const Id128& id) {
@@ -65,6 +65,19 @@ class Reader {
   std::string_view rest_;
   bool fits_ = true;
 };
+
+// Version 2 kept another digest of the token, which judges no proof. Nothing hashes to zeros, so
+// nobody attaches to such a namespace any more, until it is deleted and created anew.
+StoredKey TakeTokenKey(Reader& in, uint8_t version) {
+  constexpr size_t kDigestOfVersion2 = 16 + sizeof(Sha256Digest);
+  StoredKey key;
+  if (version == 2) {
+    in.Take(kDigestOfVersion2);
+  } else {
+    for (uint8_t& byte : key.digest) byte = in.Little<uint8_t>();
+  }
+  return key;
+}
 
 void AddText(std::string& out, std::string_view text) {
   AddLittle(out, static_cast<uint32_t>(text.size()));
@@ -217,10 +230,8 @@ std::string EncodeSpace(const SpaceRecord& record) {
   AddLittle(out, record.quota_bytes);
   AddLittle(out, record.created_at.value);
   AddLittle(out, record.deleted_at.value);
-  AddLittle(out, static_cast<uint8_t>(record.token.has_value()));
-  if (record.token) {
-    out.append(AsText(record.token->salt)).append(AsText(record.token->digest));
-  }
+  AddLittle(out, static_cast<uint8_t>(record.token_key.has_value()));
+  if (record.token_key) out.append(AsText(record.token_key->digest));
   Seal(out);
   return out;
 }
@@ -230,7 +241,7 @@ Result<SpaceRecord> DecodeSpace(std::string_view bytes) {
   if (!body) return Status(Code::kCorrupt, "a namespace record fails its checksum");
   Reader in(*body);
   const auto version = in.Little<uint8_t>();
-  if (version != 1 && version != kSpaceVersion) {
+  if (version < 1 || version > kSpaceVersion) {
     return Status(Code::kCorrupt, "unknown namespace version");
   }
   SpaceRecord record;
@@ -242,16 +253,12 @@ Result<SpaceRecord> DecodeSpace(std::string_view bytes) {
   record.run_blocks = in.Little<uint32_t>();
   record.retention = static_cast<RetentionKind>(in.Little<uint8_t>() & 1);
   record.ttl_seconds = in.Little<uint32_t>();
-  if (version == kSpaceVersion) {
+  if (version >= 2) {
     record.in_memory = in.Little<uint8_t>() != 0;
     record.quota_bytes = in.Little<uint64_t>();
     record.created_at = {in.Little<int64_t>()};
     record.deleted_at = {in.Little<int64_t>()};
-    if (in.Little<uint8_t>() != 0) {
-      TokenHash& token = record.token.emplace();
-      for (uint8_t& byte : token.salt) byte = in.Little<uint8_t>();
-      for (uint8_t& byte : token.digest) byte = in.Little<uint8_t>();
-    }
+    if (in.Little<uint8_t>() != 0) record.token_key = TakeTokenKey(in, version);
   }
   if (!in.whole()) return Status(Code::kCorrupt, "a namespace record of the wrong length");
   return record;

@@ -1,15 +1,14 @@
 // Keys and small records of the index, as bytes (docs/formats/index.md).
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "kvstore/base/digest.h"
 #include "kvstore/base/result.h"
 #include "kvstore/types/ids.h"
 #include "kvstore/types/manifest.h"
+#include "kvstore/types/space_token.h"
 
 namespace cairn::kv {
 
@@ -73,13 +72,6 @@ Result<StripeRecord> DecodeRecord(std::string_view bytes);
 std::string EncodeUse(const StripeUse& use);
 Result<StripeUse> DecodeUse(std::string_view bytes);
 
-// What a token must hash to: SHA-256 over the salt and the token.
-struct TokenHash {
-  std::array<uint8_t, 16> salt{};
-  Sha256Digest digest{};
-  auto operator<=>(const TokenHash&) const = default;
-};
-
 // A namespace as registered, or the tombstone of one: then only id, name and times count.
 struct SpaceRecord {
   NamespaceId id;
@@ -94,14 +86,14 @@ struct SpaceRecord {
   uint64_t quota_bytes = 0;  // 0: none.
   UnixMillis created_at = {};     // 0: an older record.
   UnixMillis deleted_at = {};     // 0: it lives.
-  std::optional<TokenHash> token = {};
+  std::optional<StoredKey> token_key = {};
   auto operator<=>(const SpaceRecord&) const = default;
 };
 
 std::string SpaceKey(std::string_view name);
 std::string TombstoneKey(const NamespaceId& space);
 std::string EncodeSpace(const SpaceRecord& record);
-// Of this version or of version 1. kCorrupt when the length or the version is wrong.
+// Of this version or of an earlier one. kCorrupt when the length or the version is wrong.
 Result<SpaceRecord> DecodeSpace(std::string_view bytes);
 
 }  // namespace cairn::kv

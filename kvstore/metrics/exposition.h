@@ -9,7 +9,7 @@
 #include "kvstore/client/store_admin.h"
 #include "kvstore/client/store_stats.h"
 #include "kvstore/control/cluster_view.h"
-#include "kvstore/os/network_stats.h"
+#include "kvstore/io/network_stats.h"
 #include "kvstore/metrics/metered_store.h"
 #include "kvstore/serve/server.h"
 

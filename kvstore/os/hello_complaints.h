@@ -4,7 +4,7 @@
 #include <map>
 
 #include "kvstore/base/log.h"
-#include "kvstore/os/network_stats.h"
+#include "kvstore/io/network_stats.h"
 #include "kvstore/os/tcp_hello.h"
 
 namespace cairn::kv {

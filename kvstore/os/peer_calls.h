@@ -11,7 +11,7 @@
 
 #include "kvstore/io/clock.h"
 #include "kvstore/io/network.h"
-#include "kvstore/os/network_stats.h"
+#include "kvstore/io/network_stats.h"
 #include "kvstore/os/poller.h"
 
 namespace cairn::kv {

@@ -11,17 +11,9 @@
 
 #include "kvstore/base/bytes.h"
 #include "kvstore/base/result.h"
+#include "kvstore/io/tls_files.h"
 
 namespace cairn::kv {
-
-// PEM files.
-struct TlsFiles {
-  std::string cert_file = {};  // Own certificate, then those between it and its root.
-  std::string key_file = {};   // Of the first of them.
-  // Who signs the peers' certificates. Empty: callers trust the authorities of this machine, and
-  // whoever is called asks for no certificate.
-  std::string ca_file = {};
-};
 
 enum class TlsRole : uint8_t { kCaller, kCallee };
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "kvstore/io/network_stats.h"
 #include "kvstore/os/hello_complaints.h"
-#include "kvstore/os/network_stats.h"
 #include "kvstore/os/peer_calls.h"
 #include "kvstore/os/tcp_hello.h"
 

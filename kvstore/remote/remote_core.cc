@@ -5,13 +5,31 @@
 
 #include <algorithm>
 
+#include "kvstore/client/space_registry.h"
+#include "kvstore/os/entropy.h"
+
 namespace cairn::kv {
 
 using wire::Verb;
 
+namespace {
+
+// Puts a proof in place of the token.
+void HideToken(NamespaceOptions& options, const TokenNonce& server) {
+  const SpaceToken known{.name = options.name, .token = options.token};
+  TokenNonces nonces{.server = server};
+  FillFromKernel(nonces.client);
+  options.proof = ProveToken(known, nonces);
+  if (options.create) options.proof->new_key = StoredKeyOf(known);
+  options.token.clear();
+}
+
+}  // namespace
+
 RemoteStore::Core::Core(RemoteParts parts, RemoteOptions options)
     : parts_(parts),
       options_(std::move(options)),
+      proving_(parts.poller.loop(), 1),
       stopping_(parts.poller.loop()),
       idle_(parts.poller.loop()),
       background_(parts.poller.loop()) {}
@@ -88,10 +106,7 @@ Task<void> RemoteStore::Core::Restore(SessionPtr session) {
   for (const auto& [name, options] : attached) {
     NamespaceOptions again = options;
     again.create = false;
-    RemoteSession::Order order{.verb = Verb::kAttach,
-                               .body = wire::Encode(again).value(),
-                               .deadline = CallDeadline()};
-    const Result<NamespaceId> space = co_await session->Ask<NamespaceId>(std::move(order));
+    const Result<NamespaceId> space = co_await AttachOn(session, std::move(again));
     if (space.ok() || space.code() == Code::kUnavailable) continue;
     parts_.log.Warning(std::string("no longer attached to namespace ")
                            .append(name)
@@ -108,13 +123,59 @@ Task<void> RemoteStore::Core::Restore(SessionPtr session) {
 }
 
 Task<Result<NamespaceId>> RemoteStore::Core::Attach(NamespaceOptions options) {
+  const Calling calling(*this);
+  const Result<SessionPtr> current = session();
+  if (!current.ok()) co_return current.status();
   NamespaceOptions kept = options;
-  Result<NamespaceId> space = co_await Ask<NamespaceId>(Verb::kAttach, std::move(options));
+  Result<NamespaceId> space = co_await AttachOn(current.value(), std::move(options));
   if (space.ok()) {
     std::string name = kept.name;
     attached_.insert_or_assign(std::move(name), std::move(kept));
   }
   co_return space;
+}
+
+Task<Result<NamespaceId>> RemoteStore::Core::CreateSpace(NamespaceOptions options) {
+  const Calling calling(*this);
+  const Result<SessionPtr> current = session();
+  if (!current.ok()) co_return current.status();
+  options.create = true;
+  co_return co_await AskForSpace(current.value(), Verb::kCreateSpace, std::move(options),
+                                 CallDeadline());
+}
+
+Task<Result<NamespaceId>> RemoteStore::Core::AttachOn(SessionPtr session,
+                                                      NamespaceOptions options) {
+  const Instant deadline = CallDeadline();
+  NamespaceOptions there = options;
+  // The key of a new namespace is worth overhearing: it is told only where there is none yet.
+  if (!options.token.empty()) there.create = false;
+  const bool creates = options.create && !there.create;
+  Result<NamespaceId> space =
+      co_await AskForSpace(session, Verb::kAttach, std::move(there), deadline);
+  if (space.code() != Code::kNotFound || !creates) co_return space;
+  co_return co_await AskForSpace(session, Verb::kAttach, std::move(options), deadline);
+}
+
+Task<Result<NamespaceId>> RemoteStore::Core::AskForSpace(SessionPtr session, Verb verb,
+                                                         NamespaceOptions options,
+                                                         Instant deadline) {
+  KV_CO_RETURN_IF_ERROR(CheckToken(options));
+  Semaphore::Permit turn;
+  if (!options.token.empty()) {
+    turn = co_await proving_.Acquire(1);
+    RemoteSession::Order ask{.verb = Verb::kChallenge, .deadline = deadline};
+    const Result<wire::Challenge> challenge =
+        co_await session->Ask<wire::Challenge>(std::move(ask));
+    if (!challenge.ok()) co_return challenge.status();
+    HideToken(options, challenge.value().nonce);
+  }
+  Result<std::vector<uint8_t>> body = wire::Encode(options);
+  if (!body.ok()) co_return body.status();
+  RemoteSession::Order order{.verb = verb,
+                             .body = std::move(body).value(),
+                             .deadline = deadline};
+  co_return co_await session->Ask<NamespaceId>(std::move(order));
 }
 
 // --- Regions ------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 
 #include "kvstore/async/event.h"
 #include "kvstore/async/gate.h"
+#include "kvstore/async/semaphore.h"
 #include "kvstore/remote/client_regions.h"
 #include "kvstore/remote/remote_session.h"
 #include "kvstore/remote/remote_store.h"
@@ -52,6 +53,7 @@ class RemoteStore::Core {
   Task<Status> Tell(wire::Verb verb, Message message);
 
   Task<Result<NamespaceId>> Attach(NamespaceOptions options);
+  Task<Result<NamespaceId>> CreateSpace(NamespaceOptions options);
   Task<std::vector<BlockReadResult>> Get(NamespaceId space, std::vector<BlockId> chain,
                                          std::vector<BlockRead> reads, Instant deadline);
   Task<std::vector<Status>> Put(ChainPut put);
@@ -67,6 +69,11 @@ class RemoteStore::Core {
   Instant CallDeadline() const { return parts_.clock.Now() + options_.call_timeout; }
   Task<void> Maintain(SessionPtr session);
   Task<SessionPtr> Reconnect();
+  // Attaches; with a token, creates only what is surely not there yet.
+  Task<Result<NamespaceId>> AttachOn(SessionPtr session, NamespaceOptions options);
+  // One kAttach or kCreateSpace. A token is proven, and not sent.
+  Task<Result<NamespaceId>> AskForSpace(SessionPtr session, wire::Verb verb,
+                                        NamespaceOptions options, Instant deadline);
   // Attaches and registers as before.
   Task<void> Restore(SessionPtr session);
   Task<Status> Register(SessionPtr session, ClientRegions::Region& region);
@@ -90,6 +97,7 @@ class RemoteStore::Core {
   SessionPtr session_;
   std::string why_not_ = "not connected yet";
   std::map<std::string, NamespaceOptions> attached_;  // By name.
+  Semaphore proving_;  // A connection has one challenge at a time.
   ClientRegions regions_;
   uint64_t calls_ = 0;
   Event stopping_;

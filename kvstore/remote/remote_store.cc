@@ -102,7 +102,7 @@ Task<Result<std::vector<SpaceInfo>>> RemoteStore::ListSpaces() {
   return core_->Ask<std::vector<SpaceInfo>>(Verb::kListSpaces, wire::Empty());
 }
 Task<Result<NamespaceId>> RemoteStore::CreateSpace(NamespaceOptions options) {
-  return core_->Ask<NamespaceId>(Verb::kCreateSpace, std::move(options));
+  return core_->CreateSpace(std::move(options));
 }
 Task<Status> RemoteStore::DeleteSpace(std::string name) {
   wire::NameRequest request{.name = std::move(name)};

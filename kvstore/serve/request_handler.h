@@ -43,9 +43,11 @@ class RequestHandler {
   Task<std::optional<Body>> PerformSession(Connection& connection, Request& request);
   Task<std::optional<Body>> PerformStore(Session& session, Request& request);
   Task<std::optional<Body>> PerformOnChain(Session& session, Request& request);
-  Task<std::optional<Body>> PerformAdmin(Session& session, Request& request);
-  Task<std::optional<Body>> PerformPlainAdmin(Session& session, wire::Verb verb);
+  Task<std::optional<Body>> PerformAdmin(Request& request);
+  Task<std::optional<Body>> PerformPlainAdmin(wire::Verb verb);
   Task<std::optional<Body>> PerformCluster(Session& session, Request& request);
+  // For kAttach and kCreateSpace: whoever brings a proof was challenged for it on this connection.
+  Task<std::optional<Body>> PerformOnSpace(Connection& connection, Request& request);
   Task<std::optional<Body>> Attach(Session& session, NamespaceOptions options);
   std::optional<Body> Register(Connection& connection, const Request& request);
 

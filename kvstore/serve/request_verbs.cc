@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "kvstore/os/entropy.h"
 #include "kvstore/serve/request_handler.h"
 
 namespace cairn::kv {
@@ -37,8 +38,11 @@ Task<std::optional<Body>> RequestHandler::Perform(Connection& connection, Reques
     const bool may = session.may_administer && parts_.admin != nullptr;
     const bool of_cluster = verb >= Verb::kDescribeCluster;
     if (of_cluster && session.may_administer) return PerformCluster(session, request);
-    if (may && !of_cluster) return PerformAdmin(session, request);
-  } else if (verb != Verb::kPing && verb != Verb::kRegister && verb != Verb::kUnregister) {
+    if (may && verb == Verb::kCreateSpace) return PerformOnSpace(connection, request);
+    if (may && !of_cluster) return PerformAdmin(request);
+  } else if (verb == Verb::kAttach) {
+    return PerformOnSpace(connection, request);
+  } else if (verb > Verb::kAttach) {
     return PerformStore(session, request);
   }
   return PerformSession(connection, request);
@@ -50,6 +54,13 @@ Task<std::optional<Body>> RequestHandler::PerformSession(Connection& connection,
     case Verb::kPing:
       if (!request.body.empty()) co_return std::nullopt;
       co_return Answer(Status());
+    case Verb::kChallenge: {
+      if (!request.body.empty()) co_return std::nullopt;
+      wire::Challenge challenge;
+      FillFromKernel(challenge.nonce);
+      connection.challenge = challenge.nonce;
+      co_return Answer(Result<wire::Challenge>(challenge));
+    }
     case Verb::kRegister:
       co_return Register(connection, request);
     case Verb::kUnregister: {
@@ -73,6 +84,25 @@ std::optional<Body> RequestHandler::Register(Connection& connection, const Reque
   return Answer(connection.session->regions.Register(parsed.value(), descriptor));
 }
 
+Task<std::optional<Body>> RequestHandler::PerformOnSpace(Connection& connection,
+                                                         Request& request) {
+  auto parsed = wire::Parse<NamespaceOptions>(request.body);
+  if (!parsed.ok()) co_return std::nullopt;
+  NamespaceOptions options = std::move(parsed).value();
+  if (options.proof.has_value()) {
+    // Used up, whatever comes of it.
+    const std::optional<TokenNonce> nonce = std::exchange(connection.challenge, std::nullopt);
+    if (!nonce.has_value()) {
+      co_return Answer(Status(Code::kInvalid, "each proof of a token takes a challenge before it"));
+    }
+    options.proof->nonces.server = *nonce;
+  }
+  if (request.header.verb == Verb::kAttach) {
+    co_return co_await Attach(*connection.session, std::move(options));
+  }
+  co_return Answer(co_await parts_.admin->CreateSpace(std::move(options)));
+}
+
 Task<std::optional<Body>> RequestHandler::Attach(Session& session, NamespaceOptions options) {
   if (session.attached.size() >= kAttachedMax) {
     co_return Answer(Status(Code::kOverloaded, "attached to too many namespaces"));
@@ -85,11 +115,6 @@ Task<std::optional<Body>> RequestHandler::Attach(Session& session, NamespaceOpti
 Task<std::optional<Body>> RequestHandler::PerformStore(Session& session, Request& request) {
   const ByteSpan body = request.body;
   switch (request.header.verb) {
-    case Verb::kAttach: {
-      auto parsed = wire::Parse<NamespaceOptions>(body);
-      if (!parsed.ok()) co_return std::nullopt;
-      co_return co_await Attach(session, std::move(parsed).value());
-    }
     case Verb::kRenew: {
       auto parsed = wire::Parse<wire::RenewRequest>(body);
       if (!parsed.ok()) co_return std::nullopt;
@@ -190,15 +215,10 @@ Task<std::optional<Body>> RequestHandler::Put(Session& session, Request& request
   co_return AnswerAll(std::move(outcomes));
 }
 
-Task<std::optional<Body>> RequestHandler::PerformAdmin(Session& session, Request& request) {
+Task<std::optional<Body>> RequestHandler::PerformAdmin(Request& request) {
   StoreAdmin& admin = *parts_.admin;
   const ByteSpan body = request.body;
   switch (request.header.verb) {
-    case Verb::kCreateSpace: {
-      auto parsed = wire::Parse<NamespaceOptions>(body);
-      if (!parsed.ok()) co_return std::nullopt;
-      co_return Answer(co_await admin.CreateSpace(std::move(parsed).value()));
-    }
     case Verb::kDeleteSpace: {
       auto parsed = wire::Parse<wire::NameRequest>(body);
       if (!parsed.ok()) co_return std::nullopt;
@@ -234,11 +254,11 @@ Task<std::optional<Body>> RequestHandler::PerformAdmin(Session& session, Request
     }
     default:
       if (!body.empty()) co_return std::nullopt;
-      co_return co_await PerformPlainAdmin(session, request.header.verb);
+      co_return co_await PerformPlainAdmin(request.header.verb);
   }
 }
 
-Task<std::optional<Body>> RequestHandler::PerformPlainAdmin(Session&, Verb verb) {
+Task<std::optional<Body>> RequestHandler::PerformPlainAdmin(Verb verb) {
   StoreAdmin& admin = *parts_.admin;
   Status outcome;
   switch (verb) {

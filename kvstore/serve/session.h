@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -30,6 +31,7 @@ struct Connection {
   const Instant opened;
   std::shared_ptr<Session> session = nullptr;  // Null before the hello.
   bool is_control = false;
+  std::optional<TokenNonce> challenge = {};  // Of the proof to come. A new one takes its place.
 };
 
 // Shared by its connections. Loop thread only.

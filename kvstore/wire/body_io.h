@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <optional>
@@ -29,6 +30,10 @@ class BodyWriter {
     fields_.Add(static_cast<uint8_t>(value));
   }
   void Id(const Id128& id) { fields_.AddId(id); }
+  template <size_t N>
+  void Fixed(const std::array<uint8_t, N>& bytes) {
+    fields_.AddBytes(bytes);
+  }
   void Text(const std::string& text, size_t size_max) {
     Require(text.size() <= size_max);
     fields_.Add(static_cast<uint32_t>(text.size()));
@@ -84,6 +89,11 @@ class BodyReader {
     if (fits()) value = static_cast<E>(byte);
   }
   void Id(Id128& id) { id = fields_.TakeId(); }
+  template <size_t N>
+  void Fixed(std::array<uint8_t, N>& bytes) {
+    const ByteSpan taken = fields_.TakeBytes(N);
+    std::copy(taken.begin(), taken.end(), bytes.begin());
+  }
   void Text(std::string& text, size_t size_max) {
     const auto size = fields_.Take<uint32_t>();
     Require(size <= size_max);

@@ -42,8 +42,9 @@ void Fields(Io& io, For<Io, NamespaceId>& id) {
   io.Id(id);
 }
 
+// Without token and proof: what anyone may see.
 template <typename Io>
-void Fields(Io& io, For<Io, NamespaceOptions>& options) {
+void ShapeFields(Io& io, For<Io, NamespaceOptions>& options) {
   io.Text(options.name, kNameMax);
   io.Text(options.fingerprint, kSpaceTextMax);
   io.Int(options.data_shards);
@@ -53,7 +54,6 @@ void Fields(Io& io, For<Io, NamespaceOptions>& options) {
   io.Int(options.ttl_seconds);
   io.Enum(options.medium, Medium::kMemory);
   io.Int(options.quota_bytes);
-  io.Text(options.token, kSpaceTextMax);
   io.Bool(options.create);
 }
 
@@ -106,7 +106,7 @@ template <typename Io>
 void Fields(Io& io, For<Io, std::vector<SpaceInfo>>& spaces) {
   io.List(spaces, kSpacesMax, kIdSize, [&io](auto& space) {
     io.Id(space.id);
-    Fields(io, space.options);
+    ShapeFields(io, space.options);
     io.Bool(space.has_token);
     io.Int(space.stored_bytes);
     io.Int(space.kept_bytes);

@@ -24,6 +24,7 @@ bool IsKnown(Verb verb) {
     case Verb::kPing:
     case Verb::kRegister:
     case Verb::kUnregister:
+    case Verb::kChallenge:
     case Verb::kAttach:
     case Verb::kLookup:
     case Verb::kLookupEach:

@@ -19,6 +19,7 @@ enum class Verb : uint8_t {
   kPing = 2,
   kRegister = 3,
   kUnregister = 4,
+  kChallenge = 5,
   kAttach = 16,
   kLookup = 17,
   kLookupEach = 18,

@@ -69,6 +69,11 @@ template <typename Io>
 void Fields(Io&, For<Io, Empty>&) {}
 
 template <typename Io>
+void Fields(Io& io, For<Io, Challenge>& challenge) {
+  io.Fixed(challenge.nonce);
+}
+
+template <typename Io>
 void Fields(Io& io, For<Io, RegisterRequest>& request) {
   io.Int(request.region);
   io.Int(request.size);
@@ -154,6 +159,20 @@ void OptionalFields(Io& io, T& value, bool& there) {
   if constexpr (Io::kReading) {
     if (there) value.emplace();
   }
+}
+
+template <typename Io>
+void Fields(Io& io, For<Io, NamespaceOptions>& options) {
+  io.Require(options.token.empty());
+  ShapeFields(io, options);
+  bool there = false;
+  OptionalFields(io, options.proof, there);
+  if (!there) return;
+  auto& proof = *options.proof;
+  io.Fixed(proof.nonces.client);
+  io.Fixed(proof.answer);
+  OptionalFields(io, proof.new_key, there);
+  if (there) io.Fixed(proof.new_key->digest);
 }
 
 template <typename Io>
@@ -321,6 +340,7 @@ Status ParseAny(Verb verb, Direction direction, ByteSpan body) {
   if (direction == Direction::kRequest) return ParseRequest(verb, body);
   switch (verb) {
     case Verb::kHello: return TryAnswer<HelloAnswer>(body);
+    case Verb::kChallenge: return TryAnswer<Challenge>(body);
     case Verb::kAttach:
     case Verb::kCreateSpace: return TryAnswer<NamespaceId>(body);
     case Verb::kLookup: return TryAnswer<ChainHit>(body);
@@ -370,6 +390,7 @@ KV_WIRE_REQUEST(DrainTargetRequest);
   template std::optional<Result<Value>> ParseAnswer<Value>(ByteSpan)
 KV_WIRE_ANSWER(Empty);
 KV_WIRE_ANSWER(HelloAnswer);
+KV_WIRE_ANSWER(Challenge);
 KV_WIRE_ANSWER(NamespaceId);
 KV_WIRE_ANSWER(ChainHit);
 KV_WIRE_ANSWER(EachHit);

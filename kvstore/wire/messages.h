@@ -16,7 +16,7 @@
 
 namespace cairn::kv::wire {
 
-inline constexpr uint16_t kVersion = 1;
+inline constexpr uint16_t kVersion = 2;
 inline constexpr uint64_t kFeatureSharedMemory = 1;
 inline constexpr uint64_t kFeatures = kFeatureSharedMemory;
 
@@ -50,6 +50,11 @@ struct HelloAnswer {
 };
 
 struct Empty {};
+
+// What the next proof on this connection answers to.
+struct Challenge {
+  TokenNonce nonce{};
+};
 
 // The descriptor comes with the frame, as SCM_RIGHTS.
 struct RegisterRequest {
@@ -164,7 +169,8 @@ struct DrainTargetRequest {
   Draining wanted = Draining::kNo;
 };
 
-// For every struct above, and for NamespaceOptions (the body of kAttach and kCreateSpace).
+// For every struct above, and for NamespaceOptions (the body of kAttach and kCreateSpace): these
+// with a proof at most, whose server nonce is not sent, and never with a token.
 // kInvalid: something in it is beyond the limits.
 template <typename Message>
 Result<std::vector<uint8_t>> Encode(const Message& message);
@@ -172,8 +178,8 @@ Result<std::vector<uint8_t>> Encode(const Message& message);
 template <typename Message>
 Result<Message> Parse(ByteSpan body);
 
-// For Empty, HelloAnswer, GetAnswer and what the verbs of BlockStore, StoreAdmin and ClusterAdmin
-// return: NamespaceId, ChainHit, EachHit, std::vector<Status>, StoreStats, ClusterInfo, ....
+// For Empty, HelloAnswer, Challenge, GetAnswer and what the verbs of BlockStore, StoreAdmin and
+// ClusterAdmin return: NamespaceId, ChainHit, EachHit, std::vector<Status>, StoreStats, ....
 // What is beyond the limits becomes an answer that says so. Messages of statuses may be cut.
 template <typename Value>
 std::vector<uint8_t> EncodeAnswer(const Result<Value>& answer);

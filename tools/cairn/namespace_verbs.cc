@@ -149,7 +149,7 @@ void AddNamespaceVerbs(CLI::App& app, Invocation& invocation) {
       ->type_name("BYTES")
       ->capture_default_str();
   create->add_option("--token-file", flags->token_file,
-                     "its first line must be named by all who attach")
+                     "all who attach must know its first line")
       ->type_name("FILE");
   AddVerbOptions(*create, invocation);
   OnVerb(*create, invocation, flags, Create);

@@ -93,9 +93,9 @@ class AnyTwoDie(ClusterTestCase):
         self.put_many([f"late-{i}" for i in range(24)])
         self.cluster.await_ready()
         self.check_all(self.cluster.living())
-        status, text = self.cluster.living()[0].http("/metrics")
-        self.assertEqual(status, 200)
-        self.assertIn('cairn_cluster_nodes{state="up"} 10', text)
+        survivor = self.cluster.living()[0]
+        wait_for(lambda: 'cairn_cluster_nodes{state="up"} 10' in survivor.http("/metrics")[1], 60,
+                 "two dead nodes are up in the map")
         for node in dead:
             node.start()
         self.cluster.await_ready()

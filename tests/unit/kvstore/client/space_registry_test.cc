@@ -69,14 +69,52 @@ TEST_F(SpaceRegistryTest, AWrongTokenSaysNothingOfTheNamespace) {
   EXPECT_THAT(SpaceRegistry::CheckAttach(unguarded, open), HasCode(Code::kConflict));
 }
 
-TEST_F(SpaceRegistryTest, TokensAreStoredAsSaltedDigests) {
-  const auto one = HashToken("token", random);
-  const auto other = HashToken("token", random);
-  ASSERT_TRUE(one && other);
-  EXPECT_NE(one->digest, other->digest) << "each has its own salt";
-  EXPECT_TRUE(TokenFits(one, "token"));
-  EXPECT_FALSE(TokenFits(one, "Token"));
-  EXPECT_FALSE(HashToken("", random).has_value());
+// In place of the token, as a server gets it of a client.
+NamespaceOptions Proven(NamespaceOptions options, bool with_key) {
+  const SpaceToken known{.name = options.name, .token = options.token};
+  options.proof = ProveToken(known, {.server = {1}, .client = {2}});
+  if (with_key) options.proof->new_key = StoredKeyOf(known);
+  options.create = with_key;
+  options.token.clear();
+  return options;
+}
+
+TEST_F(SpaceRegistryTest, AProofCreatesAndAttachesAsTheTokenDoes) {
+  NamespaceOptions options = Options();
+  options.token = "right";
+  const SpaceRecord by_token = registry.Create(options, kNow);
+  SpaceRegistry other(random);
+  const NamespaceOptions proven = Proven(options, true);
+  ASSERT_THAT(CheckOptions(proven), IsOk());
+  const SpaceRecord by_proof = other.Create(proven, kNow);
+  EXPECT_EQ(by_proof, by_token);
+  EXPECT_THAT(SpaceRegistry::CheckAttach(by_token, Proven(options, false)), IsOk());
+  EXPECT_THAT(SpaceRegistry::CheckAttach(by_proof, options), IsOk());
+  options.token = "wrong";
+  for (const bool with_key : {false, true}) {
+    EXPECT_THAT(SpaceRegistry::CheckAttach(by_token, Proven(options, with_key)),
+                HasCode(Code::kConflict));
+  }
+  const SpaceRecord unguarded = SpaceRegistry(random).Create(Options(), kNow);
+  EXPECT_THAT(SpaceRegistry::CheckAttach(unguarded, Proven(options, true)),
+              HasCode(Code::kConflict));
+}
+
+TEST_F(SpaceRegistryTest, WhoHasOnlyAStoredKeyNeitherCreatesNorAttaches) {
+  NamespaceOptions options = Options();
+  options.token = "right";
+  const SpaceRecord stolen = registry.Create(options, kNow);
+  options.token = "wrong";
+  NamespaceOptions thief = Proven(options, true);
+  thief.proof->new_key = stolen.token_key;
+  EXPECT_THAT(CheckOptions(thief), HasCode(Code::kInvalid));
+  EXPECT_THAT(SpaceRegistry::CheckAttach(stolen, thief), HasCode(Code::kConflict));
+  thief.proof->new_key.reset();
+  EXPECT_THAT(CheckOptions(thief), HasCode(Code::kInvalid)) << "it would have no token";
+  thief.create = false;
+  EXPECT_THAT(CheckOptions(thief), IsOk());
+  thief.token = "both";
+  EXPECT_THAT(CheckOptions(thief), HasCode(Code::kInvalid));
 }
 
 TEST_F(SpaceRegistryTest, AnotherShapeIsAConflictThatShowsBoth) {

@@ -115,6 +115,31 @@ TEST(WindowStore, AttachesOnlyToWhatIsTheSame) {
   EXPECT_THAT(w.behind.Await(w.store.Attach(other)), HasCode(Code::kInvalid));
 }
 
+TEST(WindowStore, AsksForTheTokenOrAProofOfIt) {
+  Window w;
+  NamespaceOptions guarded = Window::Options();
+  guarded.name = "guarded";
+  guarded.token = "right";
+  const SpaceToken right{.name = "guarded", .token = "right"};
+  NamespaceOptions proven = guarded;
+  proven.token.clear();
+  proven.proof = ProveToken(right, {.server = {1}, .client = {2}});
+  EXPECT_THAT(w.behind.Await(w.store.Attach(proven)), HasCode(Code::kInvalid)) << "without a key";
+  proven.proof->new_key = StoredKeyOf(right);
+  const auto made = w.behind.Await(w.store.Attach(proven));
+  ASSERT_THAT(made, IsOk());
+  EXPECT_EQ(w.behind.Await(w.store.Attach(guarded)).value(), made.value());
+  EXPECT_EQ(w.behind.Await(w.store.Attach(proven)).value(), made.value());
+  proven.proof->answer[0] ^= 1;
+  EXPECT_THAT(w.behind.Await(w.store.Attach(proven)), HasCode(Code::kConflict));
+  guarded.token = "";
+  EXPECT_THAT(w.behind.Await(w.store.Attach(guarded)), HasCode(Code::kConflict));
+  for (const SpaceInfo& info : w.store.Spaces()) {
+    EXPECT_EQ(info.has_token, info.options.name == "guarded");
+    EXPECT_FALSE(info.options.proof.has_value());
+  }
+}
+
 TEST(WindowStore, RefusesWhatMemoryCannotPromise) {
   Window w;
   const Chain chain = w.behind.MakeChain({40'000});

@@ -299,9 +299,9 @@ TEST(IndexCodec, RecordsComeBackEqual) {
   guarded.in_memory = true;
   guarded.quota_bytes = uint64_t{1} << 40;
   guarded.created_at = {12345};
-  guarded.token.emplace();
-  guarded.token->salt[3] = 7;
-  guarded.token->digest[31] = 9;
+  guarded.token_key.emplace();
+  guarded.token_key->digest[0] = 7;
+  guarded.token_key->digest[31] = 9;
   EXPECT_EQ(DecodeSpace(EncodeSpace(guarded)).value(), guarded);
 }
 
@@ -342,15 +342,24 @@ TEST(IndexReplica, ListsTheManifestsOfOneNamespaceInPieces) {
   EXPECT_EQ(runs, (std::vector<uint64_t>{1, 2, 3, 4, 5}));
 }
 
-// As version 1 wrote it: byte for byte what docs/formats/index.md said of it.
-TEST(IndexCodec, NamespacesOfVersion1AreRead) {
-  std::string bytes("\x01", 1);
+// All that version 1 wrote, and later ones begin with, but for the checksum.
+std::string OldSpace(char version) {
+  std::string bytes(1, version);
   bytes.append("\0\0\0\0\0\0\0\x01", 8).append("\0\0\0\0\0\0\0\x02", 8);
   bytes.append("\x02\0\0\0", 4).append("ab").append("\x01\0\0\0", 4).append("f");
   bytes.append("\x0a\x02", 2).append("\x40\0\0\0", 4).append("\x01", 1);
-  bytes.append("\x09\0\0\0", 4);
+  return bytes.append("\x09\0\0\0", 4);
+}
+
+std::string Sealed(std::string bytes) {
   const uint64_t checksum = Checksum(AsBytes(bytes));
   for (int shift = 0; shift < 64; shift += 8) bytes.push_back(static_cast<char>(checksum >> shift));
+  return bytes;
+}
+
+// As version 1 wrote it: byte for byte what docs/formats/index.md said of it.
+TEST(IndexCodec, NamespacesOfVersion1AreRead) {
+  const std::string bytes = Sealed(OldSpace(1));
   const SpaceRecord space{.id = NamespaceId{{1, 2}},
                           .name = "ab",
                           .fingerprint = "f",
@@ -361,6 +370,25 @@ TEST(IndexCodec, NamespacesOfVersion1AreRead) {
                           .ttl_seconds = 9};
   ASSERT_THAT(DecodeSpace(bytes), IsOk());
   EXPECT_EQ(DecodeSpace(bytes).value(), space);
+}
+
+TEST(IndexCodec, TokensOfVersion2AreReadAsOnesThatNobodyKnows) {
+  std::string open = OldSpace(2);
+  open.append(1, '\0').append(8, '\0').append("\x05", 1).append(7, '\0').append(8, '\0');
+  std::string guarded = open;
+  open.append(1, '\0');
+  guarded.append(1, '\x01').append(16, 's').append(32, 'd');
+  const auto unguarded = DecodeSpace(Sealed(open));
+  ASSERT_THAT(unguarded, IsOk());
+  EXPECT_FALSE(unguarded.value().token_key.has_value());
+  EXPECT_EQ(unguarded.value().created_at, UnixMillis{5});
+  const auto closed = DecodeSpace(Sealed(guarded));
+  ASSERT_THAT(closed, IsOk());
+  EXPECT_EQ(closed.value().token_key, StoredKey());
+  EXPECT_EQ(DecodeSpace(EncodeSpace(closed.value())).value(), closed.value());
+  EXPECT_THAT(DecodeSpace(Sealed(guarded.substr(0, guarded.size() - 1))),
+              HasCode(Code::kCorrupt));
+  EXPECT_THAT(DecodeSpace(Sealed(OldSpace(4))), HasCode(Code::kCorrupt));
 }
 
 template <typename Decode>

@@ -176,10 +176,7 @@ class ServedStore {
  private:
   // So that the poller wakes up to look at the condition.
   Task<void> Tick(const bool& ticking, Event& stop) {
-    while (ticking) {
-      const Instant next = clock_->Now() + Millis(2);
-      co_await clock_->SleepUntil(next, &stop);
-    }
+    while (ticking) co_await clock_->SleepUntil(clock_->Now() + Millis(2), &stop);
   }
 
   testing::TemporaryFolder folder_;

@@ -80,11 +80,11 @@ TEST(Messages, RequestsComeBackAsTheyWere) {
                                                               .ttl_seconds = 77,
                                                               .medium = Medium::kMemory,
                                                               .quota_bytes = 1ull << 40,
-                                                              .token = "t",
                                                               .create = false});
   EXPECT_EQ(options.quota_bytes, 1ull << 40);
   EXPECT_EQ(options.medium, Medium::kMemory);
   EXPECT_FALSE(options.create);
+  EXPECT_FALSE(options.proof.has_value());
   const std::vector<BlockId> chain = AChain(5);
   const auto space = AnId<NamespaceId>();
   EXPECT_EQ(RoundTrip(LookupRequest{.space = space, .chain = chain, .lease = Seconds(3)}).chain,
@@ -102,6 +102,28 @@ TEST(Messages, RequestsComeBackAsTheyWere) {
             "node-3");
   EXPECT_EQ(RoundTrip(DrainTargetRequest{.target = {1u << 31}, .wanted = Draining::kYes}).wanted,
             Draining::kYes);
+}
+
+TEST(Messages, ATokenIsNeverSentItsProofIs) {
+  NamespaceOptions options{.name = "guarded", .token = "t"};
+  EXPECT_THAT(Encode(options), HasCode(Code::kInvalid));
+  options.token.clear();
+  TokenProof& proof = options.proof.emplace();
+  proof.nonces = {.server = {1}, .client = {2}};
+  proof.answer = {3};
+  NamespaceOptions there = RoundTrip(options);
+  ASSERT_TRUE(there.proof.has_value());
+  EXPECT_EQ(there.proof->nonces.server, TokenNonce()) << "the server knows it";
+  EXPECT_EQ(there.proof->nonces.client, proof.nonces.client);
+  EXPECT_EQ(there.proof->answer, proof.answer);
+  EXPECT_FALSE(there.proof->new_key.has_value());
+  proof.new_key = StoredKey{{4}};
+  there = RoundTrip(options);
+  EXPECT_EQ(there.proof->new_key, proof.new_key);
+  // What anyone may list shows neither.
+  SpaceInfo info;
+  info.options = options;
+  EXPECT_FALSE(RoundTripAnswer(std::vector<SpaceInfo>{info})[0].options.proof.has_value());
 }
 
 TEST(Messages, GetsAndPutsComeBackAsTheyWere) {
@@ -153,6 +175,7 @@ TEST(Messages, AnswersComeBackAsTheyWere) {
                                         .session_timeout_nanos = 10})
                 .requests_max,
             5u);
+  EXPECT_EQ(RoundTripAnswer(Challenge{.nonce = {9}}).nonce, TokenNonce{9});
   const auto space = AnId<NamespaceId>();
   EXPECT_EQ(RoundTripAnswer(space), space);
   const ChainHit hit = RoundTripAnswer(ChainHit{.blocks = 2,
