@@ -279,26 +279,23 @@ Task<Result<StripeName>> HomeIndex::NameOf(StripeId stripe) {
 }
 
 Task<Result<FiledStripe>> HomeIndex::FindFiled(StripeId stripe) {
-  const auto name = co_await NameOf(stripe);
-  if (!name.ok()) co_return name.status();
-  const StripeName filed = name.value();
-  const std::span<TargetPort* const> filers = placement_.FilersOf(stripe);
-  const std::vector<TargetPort*> ports(filers.begin(), filers.end());
+  std::vector<Task<Result<IndexedStripe>>> calls;
+  for (TargetPort* port : placement_.FilersOf(stripe)) {
+    if (port->MayHaveFiled(stripe)) calls.push_back(port->ReadFiled(stripe));
+  }
   std::optional<FiledStripe> best;
-  for (TargetPort* port : ports) {
-    if (!port->MayHaveFiled(stripe)) continue;
-    auto run = co_await port->LookUp(filed.space, filed.run);
-    if (!run.ok()) continue;
-    for (IndexedStripe& one : run.value()) {
-      if (one.manifest.stripe != stripe) continue;
-      if (!best) {
-        best = FiledStripe{.stripe = std::move(one), .uneven = false};
-      } else {
-        best->Merge(std::move(one));
-      }
+  Status failure(Code::kNotFound);
+  for (Task<Result<IndexedStripe>>& call : calls) {
+    auto filed = co_await call;
+    if (filed.code() == Code::kUnavailable) failure = filed.status();
+    if (!filed.ok()) continue;
+    if (!best) {
+      best = FiledStripe{.stripe = std::move(filed).value(), .uneven = false};
+    } else {
+      best->Merge(std::move(filed).value());
     }
   }
-  if (!best) co_return Status(Code::kNotFound);
+  if (!best) co_return failure;
   co_return std::move(*best);
 }
 

@@ -36,6 +36,8 @@ class TargetPort {
   // --- The index replica ---
   virtual Task<Status> Publish(IndexedStripe stripe, Durability durability) = 0;
   virtual Task<Result<std::vector<IndexedStripe>>> LookUp(NamespaceId space, RunId run) = 0;
+  // One stripe as it is filed here, however many its run has. kNotFound when it is not.
+  virtual Task<Result<IndexedStripe>> ReadFiled(StripeId stripe) = 0;
   virtual Task<Status> Withdraw(StripeName name) = 0;
   // That the stripe was deleted, for targets that are away. Survives a power cut.
   virtual Task<Status> SaveRemoval(StripeId stripe) = 0;

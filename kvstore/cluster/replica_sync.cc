@@ -13,17 +13,6 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr uint64_t kCopiesAtOnce = 16;
 
-Task<Result<IndexedStripe>> ReadFiled(TargetPort& port, StripeId stripe) {
-  const auto name = co_await port.NameOf(stripe);
-  if (!name.ok()) co_return name.status();
-  auto run = co_await port.LookUp(name.value().space, name.value().run);
-  if (!run.ok()) co_return run.status();
-  for (IndexedStripe& filed : run.value()) {
-    if (filed.manifest.stripe == stripe) co_return std::move(filed);
-  }
-  co_return Status(Code::kNotFound);
-}
-
 }  // namespace
 
 Task<Status> ReplicaSync::Run(std::shared_ptr<const ClusterMap> map, uint64_t& filed) {
@@ -121,7 +110,7 @@ Task<Status> ReplicaSync::Pull(TargetPort& port, const Stripes& there, uint64_t&
 }
 
 Task<Status> ReplicaSync::PullOne(TargetPort& port, StripeId stripe, uint64_t& filed) {
-  auto found = co_await ReadFiled(port, stripe);
+  auto found = co_await port.ReadFiled(stripe);
   if (found.code() == Code::kNotFound) co_return Status();  // Withdrawn meanwhile.
   if (!found.ok()) co_return found.status();
   const Manifest& manifest = found.value().manifest;
@@ -169,7 +158,7 @@ Task<Status> ReplicaSync::PushOne(LocalTarget& from, TargetPort& to, StripeId st
   std::optional<StripeName> name;
   std::optional<uint32_t> copied;  // The generation.
   while (true) {
-    auto found = co_await ReadFiled(from, stripe);
+    auto found = co_await from.ReadFiled(stripe);
     const bool gone = found.code() == Code::kNotFound ||
                       parts_.index.ReportOn(stripe).kind != StripeReport::Kind::kFiled;
     // Removed meanwhile: its withdrawal may have been there before the copy.

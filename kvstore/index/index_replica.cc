@@ -103,24 +103,40 @@ Task<Result<std::vector<IndexedStripe>>> IndexReplica::LookUp(NamespaceId space,
     auto page = co_await metadata_.Scan(prefix, after, kScanLimit);
     if (!page.ok()) co_return page.status();
     for (const MetadataStore::Entry& entry : page.value()) {
-      Result<Manifest> manifest = DecodeManifest(AsBytes(entry.value));
-      if (!manifest.ok() || manifest.value().space != space || manifest.value().run != run) {
-        ++damaged_records_;  // As good as forgotten: another replica has it, or it is a miss.
-        continue;
-      }
-      const std::optional<StripeState> state = Find(manifest.value().stripe);
-      if (!state) continue;  // Withdrawn while we read.
-      found.push_back({.manifest = std::move(manifest).value(),
-                       .expires_at = state->expires_at,
-                       .position = state->position,
-                       .keep_until = state->keep_until,
-                       .last_access = state->last_access,
-                       .hit = state->hit});
+      std::optional<IndexedStripe> stripe = IndexedOf(entry.value, space, run);
+      if (stripe) found.push_back(std::move(*stripe));
     }
     if (page.value().size() < kScanLimit) break;
     after = page.value().back().key;
   }
   co_return std::move(found);
+}
+
+Task<Result<IndexedStripe>> IndexReplica::ReadFiled(StripeId stripe) {
+  const auto name = co_await NameOf(stripe);
+  if (!name.ok()) co_return name.status();
+  const auto manifest = co_await metadata_.Get(ManifestKey(name.value()));
+  if (!manifest.ok()) co_return manifest.status();
+  auto filed = IndexedOf(manifest.value(), name.value().space, name.value().run);
+  if (!filed || filed->manifest.stripe != stripe) co_return Status(Code::kNotFound);
+  co_return std::move(*filed);
+}
+
+std::optional<IndexedStripe> IndexReplica::IndexedOf(std::string_view manifest, NamespaceId space,
+                                                     RunId run) {
+  Result<Manifest> decoded = DecodeManifest(AsBytes(manifest));
+  if (!decoded.ok() || decoded.value().space != space || decoded.value().run != run) {
+    ++damaged_records_;  // As good as forgotten: another replica has it, or it is a miss.
+    return std::nullopt;
+  }
+  const std::optional<StripeState> state = Find(decoded.value().stripe);
+  if (!state) return std::nullopt;
+  return IndexedStripe{.manifest = std::move(decoded).value(),
+                       .expires_at = state->expires_at,
+                       .position = state->position,
+                       .keep_until = state->keep_until,
+                       .last_access = state->last_access,
+                       .hit = state->hit};
 }
 
 Task<Status> IndexReplica::Withdraw(StripeName name) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,9 @@ class IndexReplica {
 
   // Everything filed under the run, expired or not: one range read.
   Task<Result<std::vector<IndexedStripe>>> LookUp(NamespaceId space, RunId run);
+
+  // One stripe as it is filed: two reads, however many its run has. kNotFound when it is not here.
+  Task<Result<IndexedStripe>> ReadFiled(StripeId stripe);
 
   // Removes the stripe. Fine when it is not there.
   Task<Status> Withdraw(StripeName name);
@@ -98,6 +102,8 @@ class IndexReplica {
  private:
   IndexReplica(MetadataStore& metadata, Workers& workers)
       : metadata_(metadata), workers_(workers) {}
+  // Nothing when the bytes are damaged, or the stripe was withdrawn while they were read.
+  std::optional<IndexedStripe> IndexedOf(std::string_view manifest, NamespaceId space, RunId run);
   void LoadRecord(const MetadataStore::Entry& entry);
   void LoadUse(const MetadataStore::Entry& entry);
 

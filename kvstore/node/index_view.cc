@@ -31,17 +31,16 @@ std::vector<LocalTarget*> MissingAt(const LocalTargets& targets, const std::vect
   return missing;
 }
 
-Task<Status> CopyStripe(const LocalTargets& targets, LocalTarget& from, StripeName name,
+Task<Status> CopyStripe(const LocalTargets& targets, LocalTarget& from, StripeId stripe,
                         std::vector<LocalTarget*> to, uint64_t& filed) {
-  auto stripes = co_await from.LookUp(name.space, name.run);
-  if (!stripes.ok()) co_return stripes.status();
-  for (const IndexedStripe& indexed : stripes.value()) {
-    if (indexed.manifest.stripe != name.stripe) continue;
-    if (ShardsAtHand(targets, indexed.manifest) < indexed.manifest.data_shards) continue;
-    for (LocalTarget* target : to) {
-      KV_CO_RETURN_IF_ERROR(co_await target->Publish(indexed, Durability::kProcess));
-      ++filed;
-    }
+  const auto indexed = co_await from.ReadFiled(stripe);
+  if (indexed.code() == Code::kNotFound) co_return Status();  // Withdrawn meanwhile.
+  if (!indexed.ok()) co_return indexed.status();
+  const Manifest& manifest = indexed.value().manifest;
+  if (ShardsAtHand(targets, manifest) < manifest.data_shards) co_return Status();
+  for (LocalTarget* target : to) {
+    KV_CO_RETURN_IF_ERROR(co_await target->Publish(indexed.value(), Durability::kProcess));
+    ++filed;
   }
   co_return Status();
 }
@@ -83,7 +82,7 @@ Task<Status> RepairIndex(const LocalTargets& targets, uint64_t& filed) {
       for (const StripeName& name : page.value().names) {
         const std::vector<LocalTarget*> missing = MissingAt(targets, ids, name);
         if (missing.empty()) continue;
-        Status copied = co_await CopyStripe(targets, *target, name, missing, filed);
+        Status copied = co_await CopyStripe(targets, *target, name.stripe, missing, filed);
         if (!copied.ok()) outcome = std::move(copied);
       }
       after = page.value().next;

@@ -75,6 +75,11 @@ Task<Result<std::vector<IndexedStripe>>> LocalTarget::LookUp(NamespaceId space, 
   co_return co_await index_->LookUp(space, run);
 }
 
+Task<Result<IndexedStripe>> LocalTarget::ReadFiled(StripeId stripe) {
+  const Counted counted(in_flight_);
+  co_return co_await index_->ReadFiled(stripe);
+}
+
 Task<Status> LocalTarget::Withdraw(StripeName name) {
   const Counted counted(in_flight_);
   changed_ = true;

@@ -38,6 +38,7 @@ class LocalTarget final : public TargetPort {
 
   Task<Status> Publish(IndexedStripe stripe, Durability durability) override;
   Task<Result<std::vector<IndexedStripe>>> LookUp(NamespaceId space, RunId run) override;
+  Task<Result<IndexedStripe>> ReadFiled(StripeId stripe) override;
   Task<Status> Withdraw(StripeName name) override;
   Task<Status> SaveRemoval(StripeId stripe) override;
   bool MayHaveFiled(StripeId stripe) const override { return index_->Has(stripe); }

@@ -23,7 +23,7 @@ namespace {
 
 bool IsKnown(Verb verb) {
   const auto number = static_cast<uint8_t>(verb);
-  return (number >= 1 && number <= 6) || (number >= 16 && number <= 26) || number == 32 ||
+  return (number >= 1 && number <= 6) || (number >= 16 && number <= 27) || number == 32 ||
          number == 33;
 }
 
@@ -126,6 +126,11 @@ void Fields(Io& io, For<Io, LookUpRequest>& request) {
 }
 
 template <typename Io>
+void Fields(Io& io, For<Io, ReadFiledRequest>& request) {
+  io.Id(request.stripe);
+}
+
+template <typename Io>
 void Fields(Io& io, For<Io, WithdrawRequest>& request) {
   io.List(request.names, kBatchMax, 3 * kIdSize, [&io](auto& name) { NameFields(io, name); });
 }
@@ -172,6 +177,11 @@ void Fields(Io& io, For<Io, ListSpacesRequest>& request) {
 }
 
 // --- Values of answers; std::vector<Status> is that of wire ---
+
+template <typename Io>
+void Fields(Io& io, For<Io, IndexedStripe>& stripe) {
+  IndexedFields(io, stripe);
+}
 
 template <typename Io>
 void Fields(Io& io, For<Io, std::vector<IndexedStripe>>& stripes) {
@@ -311,6 +321,7 @@ Status ParseAny(Verb verb, ByteSpan fields) {
     case Verb::kSync: return ParseOnly<SyncRequest>(fields);
     case Verb::kPublish: return ParseOnly<PublishRequest>(fields);
     case Verb::kLookUp: return ParseOnly<LookUpRequest>(fields);
+    case Verb::kReadFiled: return ParseOnly<ReadFiledRequest>(fields);
     case Verb::kWithdraw: return ParseOnly<WithdrawRequest>(fields);
     case Verb::kTouch: return ParseOnly<TouchRequest>(fields);
     case Verb::kSaveUse: return ParseOnly<SaveUseRequest>(fields);
@@ -337,6 +348,7 @@ CAIRN_PEER_REQUEST(DropRequest);
 CAIRN_PEER_REQUEST(SyncRequest);
 CAIRN_PEER_REQUEST(PublishRequest);
 CAIRN_PEER_REQUEST(LookUpRequest);
+CAIRN_PEER_REQUEST(ReadFiledRequest);
 CAIRN_PEER_REQUEST(WithdrawRequest);
 CAIRN_PEER_REQUEST(TouchRequest);
 CAIRN_PEER_REQUEST(SaveUseRequest);
@@ -359,6 +371,7 @@ CAIRN_PEER_ANSWER(HomeAnswer);
 CAIRN_PEER_ANSWER(SpacePage);
 CAIRN_PEER_ANSWER(StripeName);
 CAIRN_PEER_ANSWER(std::vector<Status>);
+CAIRN_PEER_ANSWER(IndexedStripe);
 CAIRN_PEER_ANSWER(std::vector<IndexedStripe>);
 CAIRN_PEER_ANSWER(std::vector<TargetPort::Filed>);
 #undef CAIRN_PEER_ANSWER

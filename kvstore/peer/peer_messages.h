@@ -37,6 +37,7 @@ enum class Verb : uint8_t {
   kListSpaces = 24,
   kProbe = 25,
   kSaveRemoval = 26,
+  kReadFiled = 27,
   kGetMap = 32,
   kAskHome = 33,
 };
@@ -99,6 +100,9 @@ struct PublishRequest {
 struct LookUpRequest {
   NamespaceId space = {};
   RunId run = {};
+};
+struct ReadFiledRequest {
+  StripeId stripe = {};
 };
 struct WithdrawRequest {
   std::vector<StripeName> names = {};

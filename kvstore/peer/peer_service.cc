@@ -120,6 +120,7 @@ Task<Network::Reply> PeerService::DispatchIndex(Verb verb, Work work, ByteSpan f
   switch (verb) {
     case Verb::kPublish: return Handle<peer::PublishRequest>(std::move(work), fields);
     case Verb::kLookUp: return Handle<peer::LookUpRequest>(std::move(work), fields);
+    case Verb::kReadFiled: return Handle<peer::ReadFiledRequest>(std::move(work), fields);
     case Verb::kWithdraw: return Handle<peer::WithdrawRequest>(std::move(work), fields);
     case Verb::kTouch: return Handle<peer::TouchRequest>(std::move(work), fields);
     case Verb::kSaveUse: return Handle<peer::SaveUseRequest>(std::move(work), fields);
@@ -237,6 +238,11 @@ Task<Network::Reply> PeerService::Do(Work work, peer::PublishRequest request) {
 
 Task<Network::Reply> PeerService::Do(Work work, peer::LookUpRequest request) {
   const auto found = co_await work.target->LookUp(request.space, request.run);
+  co_return Say(work.target, found);
+}
+
+Task<Network::Reply> PeerService::Do(Work work, peer::ReadFiledRequest request) {
+  const auto found = co_await work.target->ReadFiled(request.stripe);
   co_return Say(work.target, found);
 }
 

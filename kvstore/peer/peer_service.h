@@ -73,6 +73,7 @@ class PeerService {
   Task<Network::Reply> Do(Work work, peer::SyncRequest request);
   Task<Network::Reply> Do(Work work, peer::PublishRequest request);
   Task<Network::Reply> Do(Work work, peer::LookUpRequest request);
+  Task<Network::Reply> Do(Work work, peer::ReadFiledRequest request);
   Task<Network::Reply> Do(Work work, peer::WithdrawRequest request);
   Task<Network::Reply> Do(Work work, peer::TouchRequest request);
   Task<Network::Reply> Do(Work work, peer::SaveUseRequest request);

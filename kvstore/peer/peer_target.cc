@@ -15,6 +15,7 @@ bool IsRead(Verb verb) {
     case Verb::kReadVerified:
     case Verb::kHolds:
     case Verb::kLookUp:
+    case Verb::kReadFiled:
     case Verb::kNameOf:
     case Verb::kListFiled:
     case Verb::kListSpaces:
@@ -178,6 +179,11 @@ Task<Status> PeerTarget::Publish(IndexedStripe stripe, Durability durability) {
 Task<Result<std::vector<IndexedStripe>>> PeerTarget::LookUp(NamespaceId space, RunId run) {
   const peer::LookUpRequest request{.space = space, .run = run};
   return Fetch<std::vector<IndexedStripe>>(Verb::kLookUp, request);
+}
+
+Task<Result<IndexedStripe>> PeerTarget::ReadFiled(StripeId stripe) {
+  const peer::ReadFiledRequest request{.stripe = stripe};
+  return Fetch<IndexedStripe>(Verb::kReadFiled, request);
 }
 
 Task<std::vector<Status>> PeerTarget::SendWithdrawals(std::vector<StripeName> names) {

@@ -60,6 +60,7 @@ class PeerTarget final : public TargetPort {
 
   Task<Status> Publish(IndexedStripe stripe, Durability durability) override;
   Task<Result<std::vector<IndexedStripe>>> LookUp(NamespaceId space, RunId run) override;
+  Task<Result<IndexedStripe>> ReadFiled(StripeId stripe) override;
   Task<Status> Withdraw(StripeName name) override { return withdrawals_.Add(name); }
   Task<Status> SaveRemoval(StripeId stripe) override;
   bool MayHaveFiled(StripeId) const override { return true; }

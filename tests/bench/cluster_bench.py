@@ -33,15 +33,15 @@ def keys_of(client, chain):
 
 
 class Client:
-    def __init__(self, library, address):
+    def __init__(self, library, address, space=None):
         self.store = cairn_lib.Store(library, address, call_timeout_ms=60_000)
-        self.space = self.store.attach("bench", **SPACE)
+        self.space = self.store.attach("bench", **(space or SPACE))
         self.base, self.memory = self.store.region(BLOCK * CHAIN)
         self.places = [(self.base + index * BLOCK, BLOCK) for index in range(CHAIN)]
 
-    def put(self, keys):
+    def put(self, keys, contents=None):
         for index in range(CHAIN):
-            self.memory[index * BLOCK:(index + 1) * BLOCK] = random.randbytes(BLOCK)
+            self.memory[index * BLOCK:(index + 1) * BLOCK] = contents[index] if contents else random.randbytes(BLOCK)
         until = time.monotonic() + 60
         while True:
             try:
@@ -165,6 +165,12 @@ def bench(build, quick):
     return found
 
 
+def show(found):
+    for one in found:
+        ratio = f"   {one['ratio']:.2f} of {one['baseline']:.4g}" if one["ratio"] else ""
+        print(f"  {one['name']:<40} {one['value']:10.4g} {one['unit']:<6}{ratio}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
@@ -172,9 +178,7 @@ def main():
     parser.add_argument("--json")
     options = parser.parse_args()
     found = bench(options.build.resolve(), options.quick)
-    for one in found:
-        ratio = f"   {one['ratio']:.2f} of {one['baseline']:.4g}" if one["ratio"] else ""
-        print(f"  {one['name']:<40} {one['value']:10.4g} {one['unit']:<6}{ratio}")
+    show(found)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(found, indent=1) + "\n")
 

@@ -51,6 +51,7 @@ class Runner:
     def cluster(self):
         if shutil.which("etcd"):
             self.run("cluster", [sys.executable, HERE / "cluster_bench.py", self.build, *self.quick])
+            self.run("cluster, a node lost", [sys.executable, HERE / "rebuild_bench.py", self.build, *self.quick])
         else:
             self.absent.append("etcd (Debian: etcd-server): cluster.*")
 

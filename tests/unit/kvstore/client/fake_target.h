@@ -35,16 +35,13 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
     shards.insert_or_assign(manifest.stripe, Shard{index, std::move(bytes), payload.checksum});
     co_return Status();
   }
-
   Task<Status> Read(SegmentLog::Range range) override {
     ++reads;
     co_await WhileHeld(hold_reads);
     if (down) co_return Status(Code::kUnavailable, "down");
-    const auto found = shards.find(range.stripe);
-    if (found == shards.end() || found->second.index != range.index) {
-      co_return Status(Code::kNotFound);
-    }
-    const ByteSpan bytes = found->second.bytes.span().subspan(range.offset, range.into.size());
+    if (!MayHold(range.stripe, range.index)) co_return Status(Code::kNotFound);
+    const Shard& shard = shards.at(range.stripe);
+    const ByteSpan bytes = shard.bytes.span().subspan(range.offset, range.into.size());
     std::copy(bytes.begin(), bytes.end(), range.into.begin());
     bytes_read += range.into.size();
     if (range.checksum && Checksum(range.into.first(range.checked_size)) != *range.checksum) {
@@ -52,15 +49,14 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
     }
     co_return Status();
   }
-
   Task<Status> ReadVerified(StripeId stripe, ShardIndex index, MutableByteSpan into) override {
     ++verified_reads;
     if (down) co_return Status(Code::kUnavailable, "down");
-    const auto found = shards.find(stripe);
-    if (found == shards.end() || found->second.index != index) co_return Status(Code::kNotFound);
-    const ByteSpan bytes = found->second.bytes.span();
+    if (!MayHold(stripe, index)) co_return Status(Code::kNotFound);
+    const Shard& shard = shards.at(stripe);
+    const ByteSpan bytes = shard.bytes.span();
     std::copy(bytes.begin(), bytes.end(), into.begin());
-    if (Checksum(bytes) != found->second.checksum) co_return Status(Code::kCorrupt);
+    if (Checksum(bytes) != shard.checksum) co_return Status(Code::kCorrupt);
     co_return Status();
   }
 
@@ -103,6 +99,11 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
     }
     co_return stripes;
   }
+  Task<Result<IndexedStripe>> ReadFiled(StripeId stripe) override {
+    if (down) co_return Status(Code::kUnavailable, "down");
+    if (!filed.contains(stripe)) co_return Status(Code::kNotFound);
+    co_return filed.at(stripe);
+  }
   Task<Status> Withdraw(StripeName name) override {
     if (refuses_withdrawals) co_return Status(Code::kUnavailable, "no writes");
     filed.erase(name.stripe);
@@ -139,9 +140,8 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
     return state;
   }
   Task<Result<StripeName>> NameOf(StripeId stripe) override {
-    const auto found = filed.find(stripe);
-    if (found == filed.end()) co_return Status(Code::kNotFound);
-    const Manifest& manifest = found->second.manifest;
+    if (!filed.contains(stripe)) co_return Status(Code::kNotFound);
+    const Manifest& manifest = filed.at(stripe).manifest;
     co_return StripeName{manifest.space, manifest.run, stripe};
   }
   Task<Result<std::vector<Filed>>> ListFiled(std::optional<StripeId> after,

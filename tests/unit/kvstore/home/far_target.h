@@ -70,6 +70,12 @@ class FarTarget final : public TargetPort {
     KV_CO_RETURN_IF_ERROR(co_await Back());
     co_return std::move(stripes);
   }
+  Task<Result<IndexedStripe>> ReadFiled(StripeId stripe) override {
+    KV_CO_RETURN_IF_ERROR(co_await There());
+    auto filed = co_await parts_.target.ReadFiled(stripe);
+    KV_CO_RETURN_IF_ERROR(co_await Back());
+    co_return std::move(filed);
+  }
   Task<Status> Withdraw(StripeName name) override {
     const uint64_t epoch = parts_.sender.epoch();
     KV_CO_RETURN_IF_ERROR(co_await There());

@@ -84,6 +84,21 @@ TEST(IndexReplica, FilesStripesByRun) {
   EXPECT_TRUE(replica.LookUp(3).empty());
 }
 
+TEST(IndexReplica, ReadsOneStripeOfARunAsItWasLastFiled) {
+  Replica replica;
+  for (uint64_t i = 10; i < 13; ++i) EXPECT_THAT(replica.Publish(StripeOf(1, i)), IsOk());
+  IndexedStripe moved = StripeOf(1, 11);
+  ++moved.manifest.generation;
+  EXPECT_THAT(replica.Publish(moved), IsOk());
+  const auto read = replica.clock().Await(replica->ReadFiled(moved.manifest.stripe));
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read.value().manifest, moved.manifest);
+  EXPECT_EQ(read.value().position, 5u);
+  EXPECT_THAT(replica.Withdraw(moved), IsOk());
+  EXPECT_THAT(replica.clock().Await(replica->ReadFiled(moved.manifest.stripe)),
+              HasCode(Code::kNotFound));
+}
+
 TEST(IndexReplica, WithdrawnIsGoneAlsoAfterARestart) {
   Replica replica;
   EXPECT_THAT(replica.Publish(StripeOf(1, 10)), IsOk());

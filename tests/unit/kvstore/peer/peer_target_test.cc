@@ -187,12 +187,16 @@ TEST_P(TargetAnywhere, FilesStripesUnderTheirRun) {
   ASSERT_EQ(found.value().size(), 3u);
   const auto same = [](const IndexedStripe& stripe) { return stripe.manifest == ManifestOf(101); };
   EXPECT_TRUE(std::any_of(found.value().begin(), found.value().end(), same));
+  const auto one = Await(target().ReadFiled(ManifestOf(101).stripe));
+  ASSERT_THAT(one, IsOk());
+  EXPECT_TRUE(same(one.value()));
   auto name = Await(target().NameOf(ManifestOf(99).stripe));
   ASSERT_THAT(name, IsOk());
   EXPECT_EQ(name.value(), NameOf(99));
   EXPECT_THAT(Await(target().Withdraw(NameOf(99))), IsOk());
   EXPECT_THAT(Await(target().Withdraw(NameOf(99))), IsOk());
   EXPECT_THAT(Await(target().NameOf(ManifestOf(99).stripe)), HasCode(Code::kNotFound));
+  EXPECT_THAT(Await(target().ReadFiled(ManifestOf(99).stripe)), HasCode(Code::kNotFound));
 }
 
 TEST_P(TargetAnywhere, ListsWhatIsFiledInPieces) {
