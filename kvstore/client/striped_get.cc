@@ -70,20 +70,20 @@ Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant d
     result.status = Status(Code::kInvalid, "the block is not in the chain");
     co_return result;
   }
-  result = co_await GetOnce(key, read, deadline, load);
-  if (!options_.has_far_targets) co_return result;
+  bool may_come = false;
+  result = co_await GetOnce(key, read, deadline, load, may_come);
   // Nodes that seem silent may only have been slow, or be connected to anew.
   for (const Nanos pause : kPauses) {
     const Instant again = parts_.clock.Now() + pause;
-    if (result.status.code() != Code::kUnavailable || again >= deadline) break;
+    if (!may_come || again >= deadline) break;
     co_await parts_.clock.SleepUntil(again, nullptr);
-    result = co_await GetOnce(key, read, deadline, load);
+    result = co_await GetOnce(key, read, deadline, load, may_come);
   }
   co_return result;
 }
 
 Task<BlockReadResult> StripedStore::GetOnce(RunKey key, const BlockRead& read, Instant deadline,
-                                            LoadEstimator::Ticket& load) {
+                                            LoadEstimator::Ticket& load, bool& may_come) {
   BlockReadResult result;
   const std::vector<BlockId> wanted{read.id};
   auto run = co_await parts_.index.Load(key, wanted);
@@ -97,6 +97,9 @@ Task<BlockReadResult> StripedStore::GetOnce(RunKey key, const BlockRead& read, I
   if (!run.ok()) result.status = run.status();
   const bool in_time = parts_.clock.Now() < deadline;
   if (run.ok() && fails() && in_time) co_await DropLost(run.value(), key, read.id);
+  // What is known to be lost for good does not come back.
+  const bool lost = run.ok() && judge().Find(*run.value(), key.space, read.id).place == nullptr;
+  may_come = options_.has_far_targets && fails() && !lost;
   co_return result;
 }
 

@@ -123,8 +123,9 @@ class StripedStore final : public BlockStore, public SessionHost {
   Task<LeaseGrant> Lease(std::vector<KnownStripePtr> stripes, LeaseOrder order);
   Task<BlockReadResult> GetOne(RunKey run, BlockRead read, Instant deadline,
                                LoadEstimator::Ticket& load);
+  // `may_come`: another try may find more.
   Task<BlockReadResult> GetOnce(RunKey key, const BlockRead& read, Instant deadline,
-                                LoadEstimator::Ticket& load);
+                                LoadEstimator::Ticket& load, bool& may_come);
   Task<BlockReadResult> GetFrom(KnownRunPtr run, RunKey key, const BlockRead& read,
                                 Instant deadline, LoadEstimator::Ticket& load);
   Task<Status> DropDamaged(KnownStripePtr stripe);

@@ -1,4 +1,5 @@
 // An RdmaNetwork that is made when this node's id is known.
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -8,6 +9,15 @@
 
 namespace cairn::kv {
 namespace {
+
+// Memory of a client may be large, and pinning it takes the loop's time: it is done piece by piece,
+// when a call first uses one, and so it is forgotten. What lies across a border is registered for
+// its call.
+constexpr size_t kPieceSize = 64 * kMiB;
+
+MutableByteSpan PieceAt(MutableByteSpan memory, size_t at) {
+  return memory.subspan(at, std::min(kPieceSize, memory.size() - at));
+}
 
 class RdmaTransport final : public NodeTransport, public PayloadMemory {
  public:
@@ -37,11 +47,20 @@ class RdmaTransport final : public NodeTransport, public PayloadMemory {
   }
 
   bool Add(MutableByteSpan memory) override {
-    RdmaRegion region;
-    region.memory = memory;
-    return network_->AddRegion(std::move(region)).ok();
+    for (size_t at = 0; at < memory.size(); at += kPieceSize) {
+      RdmaRegion region;
+      region.memory = PieceAt(memory, at);
+      if (network_->AddRegion(std::move(region)).ok()) continue;
+      Remove(memory.first(at));
+      return false;
+    }
+    return true;
   }
-  void Remove(MutableByteSpan memory) override { network_->RemoveRegion(memory); }
+  void Remove(MutableByteSpan memory) override {
+    for (size_t at = 0; at < memory.size(); at += kPieceSize) {
+      network_->RemoveRegion(PieceAt(memory, at));
+    }
+  }
 
  private:
   const TransportParts parts_;

@@ -39,8 +39,21 @@ void PeerCalls::Meet(NodeId peer) {
   met.retry_at = Instant();
 }
 
-void PeerCalls::PutOff(NodeId peer) {
-  peers_.at(peer).retry_at = clock_.Now() + limits_.reconnect_after;
+void PeerCalls::Abandon(NodeId peer) {
+  const auto found = peers_.find(peer);
+  if (found == peers_.end()) return;
+  for (Slot& slot : found->second.slots) slot.connection_id = 0;
+}
+
+void PeerCalls::PutOff(NodeId id, size_t slot, uint64_t connection_id) {
+  Peer& peer = peers_.at(id);
+  if (peer.slots[slot].connection_id != connection_id) return;
+  peer.retry_at = clock_.Now() + limits_.reconnect_after;
+}
+
+void PeerCalls::Ended(NodeId peer, size_t slot, uint64_t connection_id) {
+  Slot& place = peers_.at(peer).slots[slot];
+  if (place.connection_id == connection_id) place.connection_id = 0;
 }
 
 Result<PeerCalls::Share> PeerCalls::Begin(NodeId id, const Network::Outgoing& request,

@@ -78,9 +78,11 @@ class PeerCalls {
   // kUnavailable: no such peer, or it could not be reached a moment ago.
   Result<Share> Begin(NodeId peer, const Network::Outgoing& request, uint64_t room,
                       Instant deadline);
-  // A connection could not be made: none is tried for `reconnect_after`.
-  void PutOff(NodeId peer);
-  void Ended(NodeId peer, size_t slot) { peers_.at(peer).slots[slot].connection_id = 0; }
+  // Calls that begin from now on get new connections: the present ones are ending.
+  void Abandon(NodeId peer);
+  // A connection could not be made: none is tried for `reconnect_after`, unless it was abandoned.
+  void PutOff(NodeId peer, size_t slot, uint64_t connection_id);
+  void Ended(NodeId peer, size_t slot, uint64_t connection_id);
   // Calls that begin from now on are kUnavailable.
   void Stop() { stopping_ = true; }
 

@@ -58,6 +58,7 @@ void TcpOutgoing::CloseStalled(Instant since) {
 }
 
 void TcpOutgoing::Abandon(NodeId peer) {
+  calls_.Abandon(peer);
   for (auto& [id, connection] : connections_) {
     if (connection->peer == peer) connection->tcp.stream().Close();
   }
@@ -194,7 +195,7 @@ Task<void> TcpOutgoing::RunConnection(uint64_t id, NodeId peer) {
   if (greeted) {
     ++parts_.stats.connections_made;
   } else {
-    calls_.PutOff(peer);
+    calls_.PutOff(peer, connection.slot, id);
     connection.tcp.stream().Close();
   }
   Task<void> sending = connection.tcp.stream().SendFrames();
@@ -235,7 +236,7 @@ Task<void> TcpOutgoing::CloseUnlessGreeted(Connection& connection) {
 
 void TcpOutgoing::EndConnection(uint64_t id, NodeId peer) {
   const auto found = connections_.find(id);
-  calls_.Ended(peer, found->second->slot);
+  calls_.Ended(peer, found->second->slot, id);
   connections_.erase(found);
   --parts_.stats.connections;
   for (auto& [request_id, call] : pending_) {

@@ -76,10 +76,13 @@ Task<void> PeerCaller::Watch(NodeId node) {
   const auto is_silent = [&] { return clock_.Now() < peer.silent_until; };
   while ((peer.waiting > 0 || is_silent()) && !stopping_.is_set()) {
     if (is_silent()) {
-      const bool alive = co_await IsAlive(node, kAskPatience);
+      (void)co_await IsAlive(node, kAskPatience);
       const Instant now = clock_.Now();
-      if (alive && now - peer.silent_since < kOnlySlow) peer.Forgive(now);
-      if (!alive) co_await clock_.SleepUntil(now + kAskEvery, &stopping_);
+      if (is_silent()) {
+        co_await clock_.SleepUntil(now + kAskEvery, &stopping_);
+      } else if (now - peer.silent_since < kOnlySlow) {
+        peer.Forgive(now);
+      }
       continue;
     }
     const Nanos patience = peer.Patience(clock_.Now());

@@ -227,13 +227,15 @@ ibv_mr* RdmaMemory::RegisterRegion(const RdmaRegion& region) {
 }
 
 bool RdmaMemory::MakeRoom(uint64_t bytes) {
+  uint64_t in_use = 0;
+  for (const auto& [id, cached] : cached_) in_use += cached.uses > 0 ? cached.bytes : 0;
+  if (in_use + bytes > options_.cached_bytes_max) return false;  // Whatever is forgotten.
   while (cached_bytes_ + bytes > options_.cached_bytes_max) {
     uint64_t oldest = 0;
     for (const auto& [id, cached] : cached_) {
       if (cached.uses > 0) continue;
       if (oldest == 0 || cached.used_at < cached_.at(oldest).used_at) oldest = id;
     }
-    if (oldest == 0) return false;
     Forget(oldest);
   }
   return true;

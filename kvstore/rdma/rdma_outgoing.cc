@@ -64,6 +64,7 @@ void RdmaOutgoing::SetPeer(NodeId id, std::vector<SocketAddress> addresses) {
 }
 
 void RdmaOutgoing::Abandon(NodeId peer) {
+  calls_.Abandon(peer);
   for (auto& [id, connection] : connections_) {
     if (connection->peer == peer) connection->rdma.Close();
   }
@@ -234,7 +235,7 @@ Task<void> RdmaOutgoing::RunConnection(uint64_t id, NodeId peer) {
       parts_.log.Warning(NodeText(peer) + " sent a malformed frame: its connection is closed");
     }
   } else {
-    calls_.PutOff(peer);
+    calls_.PutOff(peer, connection.slot, id);
   }
   const std::string fault = connection.rdma.fault();
   if (!fault.empty()) parts_.log.Info("a connection to " + NodeText(peer) + " broke: " + fault);
@@ -275,7 +276,7 @@ Task<void> RdmaOutgoing::CloseUnlessGreeted(Connection& connection) {
 
 void RdmaOutgoing::EndConnection(uint64_t id, NodeId peer) {
   const auto found = connections_.find(id);
-  calls_.Ended(peer, found->second->slot);
+  calls_.Ended(peer, found->second->slot, id);
   connections_.erase(found);
   --parts_.stats.connections;
   for (auto& [request_id, call] : pending_) {

@@ -139,9 +139,19 @@ Task<Result<NamespaceId>> RemoteStore::Core::CreateSpace(NamespaceOptions option
   const Calling calling(*this);
   const Result<SessionPtr> current = session();
   if (!current.ok()) co_return current.status();
+  const Instant deadline = CallDeadline();
+  if (!options.token.empty()) {
+    // As in AttachOn.
+    NamespaceOptions there = options;
+    there.create = false;
+    const Result<NamespaceId> space =
+        co_await AskForSpace(current.value(), Verb::kAttach, std::move(there), deadline);
+    if (space.ok()) co_return Status(Code::kConflict, "namespace \"" + options.name + "\" exists already");
+    if (space.code() != Code::kNotFound) co_return space;
+  }
   options.create = true;
   co_return co_await AskForSpace(current.value(), Verb::kCreateSpace, std::move(options),
-                                 CallDeadline());
+                                 deadline);
 }
 
 Task<Result<NamespaceId>> RemoteStore::Core::AttachOn(SessionPtr session,

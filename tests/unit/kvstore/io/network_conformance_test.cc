@@ -270,11 +270,13 @@ TEST_P(NetworkConformance, AnAbandonedPeerEndsItsCallsAndIsCalledAnew) {
   calls.push_back(Start(Say("hold with payload", {}), into.span(), Soon()));
   rig_->RunUntil([&] { return heard_.size() == 2; });
   rig_->node(kCaller).Abandon(kServer);
+  Task<Answered> at_once = Start("at once");  // Over another connection than those that end.
   const Instant began = rig_->clock().Now();
   for (Task<Answered>& call : calls) {
     EXPECT_THAT(rig_->Await(std::move(call)), HasCode(Code::kUnavailable));
   }
   EXPECT_LT(rig_->clock().Now(), began + Seconds(20));  // Not at their deadline.
+  EXPECT_THAT(rig_->Await(std::move(at_once)), IsOk());
   rig_->node(kCaller).Abandon(NodeId{77});  // Nobody.
   EXPECT_THAT(Call("anew"), IsOk());
 }
