@@ -146,7 +146,9 @@ Task<Result<NamespaceId>> RemoteStore::Core::CreateSpace(NamespaceOptions option
     there.create = false;
     const Result<NamespaceId> space =
         co_await AskForSpace(current.value(), Verb::kAttach, std::move(there), deadline);
-    if (space.ok()) co_return Status(Code::kConflict, "namespace \"" + options.name + "\" exists already");
+    if (space.ok()) {
+      co_return Status(Code::kConflict, "namespace \"" + options.name + "\" exists already");
+    }
     if (space.code() != Code::kNotFound) co_return space;
   }
   options.create = true;
