@@ -99,6 +99,23 @@ TEST_F(SpaceTokenTest, OnlyTokensTakeMoreThanOneRequest) {
   EXPECT_EQ(requests_of(Guarded()), 2u);
 }
 
+TEST_F(SpaceTokenTest, CreatingWhatExistsTellsNobodyItsKey) {
+  served_.StartServer();
+  ASSERT_THAT(AttachHere(Guarded()), IsOk());
+  RecordingRelay relay("127.0.0.1:0", served_.TcpAddress());
+  RemoteStore& client =
+      served_.Connect({.address = "127.0.0.1:" + std::to_string(relay.port()), .data_lanes = 1});
+  EXPECT_THAT(served_.Await(client.CreateSpace(Guarded())), HasCode(Code::kConflict));
+  served_.Disconnect(client);
+  const StoredKey key = StoredKeyOf({.name = "guarded", .token = kToken});
+  bool named = false;
+  for (const auto& bytes : relay.Stop()) {
+    named = named || Holds(bytes, AsBytes("guarded"));
+    EXPECT_FALSE(Holds(bytes, key.digest));
+  }
+  EXPECT_TRUE(named);
+}
+
 TEST_F(SpaceTokenTest, ATokenIsNotAmongTheBytesAndReplayingThemIsRefused) {
   served_.StartServer();
   const std::string server = served_.TcpAddress();
