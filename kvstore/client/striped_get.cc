@@ -8,8 +8,8 @@
 namespace cairn::kv {
 namespace {
 
-// Before a block that could not be read is tried again: within a second in all.
-constexpr std::array kPauses{Millis(100), Millis(200), Millis(400)};
+// Before a block that could not be read is tried again.
+constexpr std::array kPauses{Millis(50), Millis(100), Millis(200)};
 
 // Searches from `hint` on, then before it.
 std::optional<size_t> PositionOf(const std::vector<BlockId>& chain, const BlockId& id,
@@ -72,7 +72,7 @@ Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant d
   }
   bool may_come = false;
   result = co_await GetOnce(key, read, deadline, load, may_come);
-  // Nodes that seem silent may only have been slow, or be connected to anew.
+  // Nodes that seemed silent may only have been slow.
   for (const Nanos pause : kPauses) {
     const Instant again = parts_.clock.Now() + pause;
     if (!may_come || again >= deadline) break;
@@ -99,7 +99,7 @@ Task<BlockReadResult> StripedStore::GetOnce(RunKey key, const BlockRead& read, I
   if (run.ok() && fails() && in_time) co_await DropLost(run.value(), key, read.id);
   // What is known to be lost for good does not come back.
   const bool lost = run.ok() && judge().Find(*run.value(), key.space, read.id).place == nullptr;
-  may_come = options_.has_far_targets && fails() && !lost;
+  may_come = fails() && !lost && parts_.may_come && parts_.may_come();
   co_return result;
 }
 

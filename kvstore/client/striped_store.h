@@ -1,6 +1,7 @@
 // A BlockStore over a set of targets: namespaces, lookups by runs, puts and gets by stripes.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -28,7 +29,6 @@ struct StripedStoreOptions {
   BlockCacheOptions cache;
   AdmissionOptions admission;
   bool target_away = false;     // Some target may come back: it has to learn of deletions.
-  bool has_far_targets = false;  // Of other nodes, which may only be slow.
   uint64_t capacity_bytes = 0;  // Of all targets, raw: what a write budget is measured by.
 };
 
@@ -45,6 +45,8 @@ struct StripedStoreParts {
   SpaceStore& space_store;
   SpaceKeeper& keeper;
   PayloadMemory* network = nullptr;  // See BufferPool.
+  // Whether what could not be read may be readable in a moment. Empty: never.
+  std::function<bool()> may_come = {};
 };
 
 class StripedStore final : public BlockStore, public SessionHost {

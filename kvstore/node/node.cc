@@ -99,7 +99,6 @@ void Node::MakeStore() {
       AlignDown(segment_size_min - std::min(segment_size_min, kRecordOverheadMax), kSectorSize);
   store_options.capacity_bytes = capacity;
   store_options.target_away = !all_here();
-  store_options.has_far_targets = !around_.sole();
   const StripedStoreParts store_parts{.loop = parts_.loop,
                                       .clock = parts_.clock,
                                       .workers = parts_.workers,
@@ -111,7 +110,8 @@ void Node::MakeStore() {
                                       .index = around_.IndexOver(*home_),
                                       .space_store = around_.space_store(),
                                       .keeper = *reclaimer_,
-                                      .network = around_.payload_memory()};
+                                      .network = around_.payload_memory(),
+                                      .may_come = [this] { return around_.SuspectsAnyone(); }};
   store_ = std::make_unique<StripedStore>(store_parts, store_options);
   reclaimer_->Use(store_->index(), store_->writer(), store_->stats());
   window_ = std::make_unique<WindowStore>(parts_.clock, *store_, store_->stats(),

@@ -11,9 +11,7 @@ namespace {
 constexpr uint32_t kMapRoomFirst = 64 * kKiB;
 constexpr Nanos kPatienceMin = Millis(50);
 constexpr Nanos kPatienceMax = Millis(200);
-constexpr Nanos kPatienceLenientMax = Seconds(1);
-constexpr Nanos kLenientFor = Seconds(60);
-constexpr Nanos kOnlySlow = Seconds(1);  // Who is silent for less.
+constexpr Nanos kSuspectedFor = Seconds(1);
 constexpr Nanos kSilentFor = Seconds(5);
 constexpr Nanos kAskEvery = Millis(200);  // Whether a silent node is back.
 constexpr Nanos kAskPatience = Seconds(1);
@@ -51,19 +49,18 @@ void PeerCaller::Peer::Learn(Nanos took) {
   smoothed->value += (took.value - smoothed->value) / 8;
 }
 
-Nanos PeerCaller::Peer::Patience(Instant now) const {
-  const Nanos least = now < lenient_until ? patience_min : kPatienceMin;
-  const Nanos most = std::max(kPatienceMax, least);
-  if (!smoothed) return most;
+Nanos PeerCaller::Peer::Patience() const {
+  if (!smoothed) return kPatienceMax;
   const Nanos usual{smoothed->value + 4 * variation.value};
-  return std::clamp(usual, least, most);
+  return std::clamp(usual, kPatienceMin, kPatienceMax);
 }
 
-// The answers that came too late are not learned from (RFC 6298, section 3): so it backs off, as of
-// section 5.5.
-void PeerCaller::Peer::Forgive(Instant now) {
-  patience_min = std::min(kPatienceLenientMax, Nanos{2 * Patience(now).value});
-  lenient_until = now + kLenientFor;
+bool PeerCaller::SuspectsAnyone() const {
+  const Instant now = clock_.Now();
+  return std::any_of(peers_.begin(), peers_.end(), [&](const auto& entry) {
+    const std::optional<Instant>& since = entry.second.silent_since;
+    return since && now < *since + kSuspectedFor;
+  });
 }
 
 Task<void> PeerCaller::Stop() {
@@ -77,15 +74,10 @@ Task<void> PeerCaller::Watch(NodeId node) {
   while ((peer.waiting > 0 || is_silent()) && !stopping_.is_set()) {
     if (is_silent()) {
       (void)co_await IsAlive(node, kAskPatience);
-      const Instant now = clock_.Now();
-      if (is_silent()) {
-        co_await clock_.SleepUntil(now + kAskEvery, &stopping_);
-      } else if (now - peer.silent_since < kOnlySlow) {
-        peer.Forgive(now);
-      }
+      if (is_silent()) co_await clock_.SleepUntil(clock_.Now() + kAskEvery, &stopping_);
       continue;
     }
-    const Nanos patience = peer.Patience(clock_.Now());
+    const Nanos patience = peer.Patience();
     const Nanos quiet{std::max(kPatienceMin.value, patience.value / 2)};
     const Instant quiet_at = peer.heard_at + quiet;
     if (clock_.Now() < quiet_at) {
@@ -97,7 +89,7 @@ Task<void> PeerCaller::Watch(NodeId node) {
     if (alive) peer.heard_at = clock_.Now();
     if (alive || peer.heard_at != heard_at) continue;
     peer.silent_since = clock_.Now();
-    peer.silent_until = peer.silent_since + kSilentFor;
+    peer.silent_until = clock_.Now() + kSilentFor;
     network_.Abandon(node);
   }
   peer.watched = false;

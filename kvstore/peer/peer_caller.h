@@ -51,8 +51,7 @@ class PeerCaller {
   // small question. When that has no answer in time either, the node is silent: all its calls end
   // with kUnavailable, and every later one but a probe does so at once, until it answers (or for
   // 5 s: then somebody has to try). In time is what its answers take lately, as of RFC 6298, and
-  // 50 to 200 ms; a while is half of it, and at least 50 ms. A node that answers within 1 s of
-  // being found silent was only slow: for a minute it has twice the time, up to 1 s.
+  // 50 to 200 ms; a while is half of it, and at least 50 ms.
   // When an answer tells of a newer map the MapView hears of it.
   Task<Result<Answer>> Ask(Order order);
 
@@ -62,6 +61,9 @@ class PeerCaller {
   // The bytes of the peer's map, whatever its epoch.
   Task<Result<std::vector<uint8_t>>> FetchMap(NodeId node, Instant deadline);
 
+  // Whether some node was found silent within the last second: it may only have been slow.
+  bool SuspectsAnyone() const;
+
   Clock& clock() { return clock_; }
 
  private:
@@ -70,15 +72,12 @@ class PeerCaller {
     bool watched = false;
     Instant heard_at;      // Its last answer, or when the first of the waiting calls began.
     Instant silent_until;
-    Instant silent_since;  // The last time that it was found so.
-    Nanos patience_min;    // Raised by false alarms, until
-    Instant lenient_until;
+    std::optional<Instant> silent_since = {};  // When it was last found so.
     std::optional<Nanos> smoothed = {};  // How long its answers take,
     Nanos variation;                     // and by how much that varies.
 
     void Learn(Nanos took);
-    Nanos Patience(Instant now) const;
-    void Forgive(Instant now);
+    Nanos Patience() const;
   };
 
   Task<Result<Network::Answer>> Send(const Order& order);

@@ -102,16 +102,18 @@ TEST_F(PeerCallerTest, WhoWasSilentIsAskedAgainOnceItAnswersAProbe) {
   EXPECT_GT(answered_, before);
 }
 
-TEST_F(PeerCallerTest, WhoWasOnlySlowIsGivenMoreTime) {
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(Sync(), Code::kOk);
-  late_ = Millis(300);
-  int refused = 0;
-  for (int i = 0; i < 10; ++i) {
-    refused += Sync() == Code::kOk ? 0 : 1;
-    rig_->RunFor(Seconds(1));  // It answers a probe.
-  }
-  EXPECT_GE(refused, 1);
-  EXPECT_LE(refused, 3);
+TEST_F(PeerCallerTest, WhoWasOnlySlowIsAskedAtOnceAndSuspectedForAMoment) {
+  EXPECT_EQ(Sync(), Code::kOk);
+  EXPECT_FALSE(caller_.SuspectsAnyone());
+  late_ = Millis(500);
+  EXPECT_EQ(Sync(), Code::kUnavailable);
+  late_ = Nanos();
+  EXPECT_TRUE(caller_.SuspectsAnyone());
+  rig_->RunFor(Millis(100));  // Sooner than it would be asked a second time.
+  EXPECT_EQ(Sync(), Code::kOk);
+  EXPECT_TRUE(caller_.SuspectsAnyone());
+  rig_->RunFor(Seconds(1));
+  EXPECT_FALSE(caller_.SuspectsAnyone());
 }
 
 TEST_F(PeerCallerTest, WhoAnswersSlowlyIsNotSilent) {
