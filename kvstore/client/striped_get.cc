@@ -1,15 +1,11 @@
 // Gets: each block from the first of its stripes that gives it exact.
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "kvstore/client/striped_store.h"
 
 namespace cairn::kv {
 namespace {
-
-// Before a block that could not be read is tried again.
-constexpr std::array kPauses{Millis(50), Millis(100), Millis(200)};
 
 // Searches from `hint` on, then before it.
 std::optional<size_t> PositionOf(const std::vector<BlockId>& chain, const BlockId& id,
@@ -61,6 +57,7 @@ Task<std::vector<BlockReadResult>> StripedStore::Get(NamespaceId space, std::vec
 Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant deadline,
                                            LoadEstimator::Ticket& load) {
   BlockReadResult result;
+  const std::vector<BlockId> wanted{read.id};
   if (read.scatter.size() > kScatterMax) {
     result.status = Status(Code::kInvalid, "more segments than a read may have");
     co_return result;
@@ -70,22 +67,6 @@ Task<BlockReadResult> StripedStore::GetOne(RunKey key, BlockRead read, Instant d
     result.status = Status(Code::kInvalid, "the block is not in the chain");
     co_return result;
   }
-  bool may_come = false;
-  result = co_await GetOnce(key, read, deadline, load, may_come);
-  // Nodes that seemed silent may only have been slow.
-  for (const Nanos pause : kPauses) {
-    const Instant again = parts_.clock.Now() + pause;
-    if (!may_come || again >= deadline) break;
-    co_await parts_.clock.SleepUntil(again, nullptr);
-    result = co_await GetOnce(key, read, deadline, load, may_come);
-  }
-  co_return result;
-}
-
-Task<BlockReadResult> StripedStore::GetOnce(RunKey key, const BlockRead& read, Instant deadline,
-                                            LoadEstimator::Ticket& load, bool& may_come) {
-  BlockReadResult result;
-  const std::vector<BlockId> wanted{read.id};
   auto run = co_await parts_.index.Load(key, wanted);
   if (run.ok()) result = co_await GetFrom(run.value(), key, read, deadline, load);
   const auto fails = [&] { return result.status.code() == Code::kUnavailable; };
@@ -97,9 +78,6 @@ Task<BlockReadResult> StripedStore::GetOnce(RunKey key, const BlockRead& read, I
   if (!run.ok()) result.status = run.status();
   const bool in_time = parts_.clock.Now() < deadline;
   if (run.ok() && fails() && in_time) co_await DropLost(run.value(), key, read.id);
-  // What is known to be lost for good does not come back.
-  const bool lost = run.ok() && judge().Find(*run.value(), key.space, read.id).place == nullptr;
-  may_come = fails() && !lost && parts_.may_come && parts_.may_come();
   co_return result;
 }
 

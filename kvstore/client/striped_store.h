@@ -1,7 +1,6 @@
 // A BlockStore over a set of targets: namespaces, lookups by runs, puts and gets by stripes.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -45,8 +44,6 @@ struct StripedStoreParts {
   SpaceStore& space_store;
   SpaceKeeper& keeper;
   PayloadMemory* network = nullptr;  // See BufferPool.
-  // Whether what could not be read may be readable in a moment. Empty: never.
-  std::function<bool()> may_come = {};
 };
 
 class StripedStore final : public BlockStore, public SessionHost {
@@ -125,9 +122,6 @@ class StripedStore final : public BlockStore, public SessionHost {
   Task<LeaseGrant> Lease(std::vector<KnownStripePtr> stripes, LeaseOrder order);
   Task<BlockReadResult> GetOne(RunKey run, BlockRead read, Instant deadline,
                                LoadEstimator::Ticket& load);
-  // `may_come`: another try may find more.
-  Task<BlockReadResult> GetOnce(RunKey key, const BlockRead& read, Instant deadline,
-                                LoadEstimator::Ticket& load, bool& may_come);
   Task<BlockReadResult> GetFrom(KnownRunPtr run, RunKey key, const BlockRead& read,
                                 Instant deadline, LoadEstimator::Ticket& load);
   Task<Status> DropDamaged(KnownStripePtr stripe);

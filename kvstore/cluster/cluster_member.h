@@ -63,7 +63,6 @@ class ClusterMember final : public Surroundings {
   const HomeTenure& tenure() override { return *groups_; }
   SpaceStore& space_store() override { return spaces_; }
   PayloadMemory* payload_memory() override { return parts_.links.payload_memory(); }
-  bool SuspectsAnyone() const override { return caller_->SuspectsAnyone(); }
   StripeIndex& IndexOver(Home& home) override;
   void Begin(Served served) override;
   bool sole() const override { return false; }

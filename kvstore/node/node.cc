@@ -110,8 +110,7 @@ void Node::MakeStore() {
                                       .index = around_.IndexOver(*home_),
                                       .space_store = around_.space_store(),
                                       .keeper = *reclaimer_,
-                                      .network = around_.payload_memory(),
-                                      .may_come = [this] { return around_.SuspectsAnyone(); }};
+                                      .network = around_.payload_memory()};
   store_ = std::make_unique<StripedStore>(store_parts, store_options);
   reclaimer_->Use(store_->index(), store_->writer(), store_->stats());
   window_ = std::make_unique<WindowStore>(parts_.clock, *store_, store_->stats(),

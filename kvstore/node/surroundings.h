@@ -32,8 +32,6 @@ class Surroundings {
   virtual StripeIndex& IndexOver(Home& home) = 0;
 
   // --- While the store serves ---
-  // Whether another node seemed silent just now: what could not be read may come.
-  virtual bool SuspectsAnyone() const { return false; }
   struct Served {
     Home& home;
     SpaceKeeper& keeper;

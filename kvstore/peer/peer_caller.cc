@@ -11,7 +11,6 @@ namespace {
 constexpr uint32_t kMapRoomFirst = 64 * kKiB;
 constexpr Nanos kPatienceMin = Millis(50);
 constexpr Nanos kPatienceMax = Millis(200);
-constexpr Nanos kSuspectedFor = Seconds(1);
 constexpr Nanos kSilentFor = Seconds(5);
 constexpr Nanos kAskEvery = Millis(200);  // Whether a silent node is back.
 constexpr Nanos kAskPatience = Seconds(1);
@@ -55,14 +54,6 @@ Nanos PeerCaller::Peer::Patience() const {
   return std::clamp(usual, kPatienceMin, kPatienceMax);
 }
 
-bool PeerCaller::SuspectsAnyone() const {
-  const Instant now = clock_.Now();
-  return std::any_of(peers_.begin(), peers_.end(), [&](const auto& entry) {
-    const std::optional<Instant>& since = entry.second.silent_since;
-    return since && now < *since + kSuspectedFor;
-  });
-}
-
 Task<void> PeerCaller::Stop() {
   stopping_.Set();
   return gate_.Close();
@@ -88,7 +79,6 @@ Task<void> PeerCaller::Watch(NodeId node) {
     const bool alive = co_await IsAlive(node, patience);
     if (alive) peer.heard_at = clock_.Now();
     if (alive || peer.heard_at != heard_at) continue;
-    peer.silent_since = clock_.Now();
     peer.silent_until = clock_.Now() + kSilentFor;
     network_.Abandon(node);
   }

@@ -61,9 +61,6 @@ class PeerCaller {
   // The bytes of the peer's map, whatever its epoch.
   Task<Result<std::vector<uint8_t>>> FetchMap(NodeId node, Instant deadline);
 
-  // Whether some node was found silent within the last second: it may only have been slow.
-  bool SuspectsAnyone() const;
-
   Clock& clock() { return clock_; }
 
  private:
@@ -72,7 +69,6 @@ class PeerCaller {
     bool watched = false;
     Instant heard_at;      // Its last answer, or when the first of the waiting calls began.
     Instant silent_until;
-    std::optional<Instant> silent_since = {};  // When it was last found so.
     std::optional<Nanos> smoothed = {};  // How long its answers take,
     Nanos variation;                     // and by how much that varies.
 

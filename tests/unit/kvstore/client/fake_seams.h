@@ -25,11 +25,7 @@ class FakeClock final : public Clock {
  public:
   Instant Now() const override { return {unix_.value * 1'000'000}; }
   UnixMillis UnixNow() const override { return unix_; }
-  Task<void> SleepUntil(Instant, Event*) override {
-    if (on_sleep) on_sleep();
-    co_return;
-  }
-  std::function<void()> on_sleep;
+  Task<void> SleepUntil(Instant, Event*) override { co_return; }
   void Advance(int64_t millis) { unix_.value += millis; }
 
  private:

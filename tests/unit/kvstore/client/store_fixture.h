@@ -71,8 +71,7 @@ class Store {
                             .home = home_->home,
                             .index = home_->home.index(),
                             .space_store = home_->space_store,
-                            .keeper = keeper_,
-                            .may_come = may_come};
+                            .keeper = keeper_};
     store_ = std::make_unique<StripedStore>(parts, options_);
     EXPECT_THAT(Await(store_->LoadSpaces()), testing::IsOk());
   }
@@ -129,7 +128,6 @@ class Store {
   Loop& loop() { return loop_; }
 
   NamespaceId space;
-  std::function<bool()> may_come;  // For Reopen.
 
  private:
   StripedStoreOptions options_;

@@ -418,31 +418,5 @@ TEST(StripedStore, LooksRunsUpSideBySideAndNoneAfterAMiss) {
   EXPECT_EQ(gauge.in_flight, 0);
 }
 
-// All targets are down until the store has slept so often. What the get says, and its sleeps.
-std::pair<Code, int> GetOfSlowTargets(bool slow, int sleeps_until_up, Nanos patience) {
-  Store store;
-  store.may_come = [slow] { return slow; };
-  store.Reopen();
-  const Chain chain = store.MakeChain({50'000});
-  EXPECT_THAT(store.Put(chain)[0], IsOk());
-  const auto set_down = [&](bool down) {
-    for (size_t i = 0; i < store.target_count(); ++i) store.target(i).down = down;
-  };
-  set_down(true);
-  int sleeps = 0;
-  store.clock().on_sleep = [&] {
-    if (++sleeps == sleeps_until_up) set_down(false);
-  };
-  const Code code = store.Get(chain, 0, store.clock().Now() + patience).code();
-  return {code, sleeps};
-}
-
-TEST(StripedStore, WhatNodesCannotGiveAtOnceIsTriedAgain) {
-  EXPECT_EQ(GetOfSlowTargets(true, 2, Seconds(9)), std::pair(Code::kOk, 2));
-  EXPECT_EQ(GetOfSlowTargets(true, 100, Seconds(9)), std::pair(Code::kUnavailable, 3));
-  EXPECT_EQ(GetOfSlowTargets(true, 2, Millis(75)), std::pair(Code::kUnavailable, 1));
-  EXPECT_EQ(GetOfSlowTargets(false, 2, Seconds(9)), std::pair(Code::kUnavailable, 0));
-}
-
 }  // namespace
 }  // namespace cairn::kv
