@@ -16,6 +16,11 @@ Status RemovedOr(const Status& failure) {
   return Status(Code::kUnavailable, "not removed everywhere: " + failure.ToString());
 }
 
+// Nothing can be concluded from what did not come. A damaged record is as good as none.
+bool SaysNothing(Code code) {
+  return code != Code::kOk && code != Code::kNotFound && code != Code::kCorrupt;
+}
+
 KnownStripePtr FindIn(const KnownRun& run, StripeId stripe) {
   for (const KnownStripePtr& known : run.stripes()) {
     if (known->manifest.stripe == stripe) return known;
@@ -273,7 +278,7 @@ Task<Result<StripeName>> HomeIndex::NameOf(StripeId stripe) {
     if (!port->MayHaveFiled(stripe)) continue;
     auto name = co_await port->NameOf(stripe);
     if (name.ok()) co_return name;
-    if (name.code() == Code::kUnavailable) failure = name.status();
+    if (SaysNothing(name.code())) failure = name.status();
   }
   co_return failure;
 }
@@ -287,7 +292,7 @@ Task<Result<FiledStripe>> HomeIndex::FindFiled(StripeId stripe) {
   Status failure(Code::kNotFound);
   for (Task<Result<IndexedStripe>>& call : calls) {
     auto filed = co_await call;
-    if (filed.code() == Code::kUnavailable) failure = filed.status();
+    if (SaysNothing(filed.code())) failure = filed.status();
     if (!filed.ok()) continue;
     if (!best) {
       best = FiledStripe{.stripe = std::move(filed).value(), .uneven = false};

@@ -182,9 +182,14 @@ void ClusterMember::Follow() {
 
 void ClusterMember::SetPeers(const ClusterMap& map) {
   for (const NodeEntry& node : map.nodes()) {
-    if (node.id == agent_->id()) continue;
+    std::vector<std::string>& known = addresses_[node.id];
+    if (node.id == agent_->id() || known == node.addresses) continue;
     const Status set = parts_.links.SetPeer(node.id, node.addresses);
-    if (!set.ok()) parts_.log.Warning("cluster: node '" + node.name + "': " + set.ToString());
+    if (set.ok()) {
+      known = node.addresses;
+    } else {
+      parts_.log.Warning("cluster: node '" + node.name + "': " + set.ToString());
+    }
   }
 }
 

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kvstore/cluster/control_admin.h"
 #include "kvstore/cluster/control_spaces.h"
@@ -108,6 +110,7 @@ class ClusterMember final : public Surroundings {
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<Coordinator> coordinator_;
   Network* network_ = nullptr;  // Null until it is open.
+  std::map<NodeId, std::vector<std::string>> addresses_;  // That the links were told of.
   std::unique_ptr<PeerCaller> caller_;
   std::unique_ptr<PeerService> service_;
   std::unique_ptr<FarTargets> far_;

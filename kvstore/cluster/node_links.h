@@ -18,7 +18,8 @@ class NodeLinks {
   virtual Result<Network*> Open(NodeId self) = 0;
   // After Open: whom to tell of memory that payloads often lie in; null: nobody.
   virtual PayloadMemory* payload_memory() { return nullptr; }
-  // Where `peer` is reached, best first, from the next connection on.
+  // Where `peer` is reached, best first, from the next connection on: one address at least. Told
+  // when they are new only.
   virtual Status SetPeer(NodeId peer, const std::vector<std::string>& addresses) = 0;
   // Ends all calls, either way; later ones fail. After Open, once.
   virtual Task<void> Stop() = 0;

@@ -14,9 +14,9 @@
 #include "kvstore/daemon/certificates.h"
 #include "kvstore/daemon/daemon_flags.h"
 #include "kvstore/daemon/daemon_log.h"
+#include "kvstore/daemon/etcd_cluster.h"
 #include "kvstore/daemon/http_endpoint.h"
 #include "kvstore/daemon/store_service.h"
-#include "kvstore/daemon/etcd_cluster.h"
 #include "kvstore/os/service_manager.h"
 
 namespace cairn::kv {

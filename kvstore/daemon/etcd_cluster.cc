@@ -1,7 +1,6 @@
 // Makes the parts from what the configuration says.
 #include "kvstore/daemon/etcd_cluster.h"
 
-#include <optional>
 #include <utility>
 
 #include "kvstore/config/address_text.h"

@@ -1,6 +1,5 @@
 // An RdmaNetwork that is made when this node's id is known.
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "kvstore/config/address_text.h"
@@ -31,14 +30,8 @@ class RdmaTransport final : public NodeTransport, public PayloadMemory {
     return network_.get();
   }
   PayloadMemory* payload_memory() override { return this; }
-  // A connection is made when it is needed, so addresses that stay are not set again.
   Status SetPeer(NodeId peer, const std::vector<std::string>& addresses) override {
-    if (addresses.empty()) return Status(Code::kInvalid, "it has no address");
-    std::vector<std::string>& known = known_[peer];
-    if (known == addresses) return Status();
-    KV_RETURN_IF_ERROR(network_->SetPeer(peer, addresses));
-    known = addresses;
-    return Status();
+    return network_->SetPeer(peer, addresses);
   }
   Task<void> Stop() override { return network_->Stop(); }
   TransportStats stats() const override {
@@ -66,7 +59,6 @@ class RdmaTransport final : public NodeTransport, public PayloadMemory {
   const TransportParts parts_;
   RdmaNetworkOptions options_;
   std::unique_ptr<RdmaNetwork> network_;
-  std::map<NodeId, std::vector<std::string>> known_;
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
 // A TcpNetwork that is made when this node's id is known.
-#include <map>
 #include <utility>
 
 #include "kvstore/daemon/certificates.h"
@@ -22,14 +21,8 @@ class TcpTransport final : public NodeTransport {
                     (options_.tls != nullptr ? ", with certificates, over TLS 1.3" : ""));
     return network_.get();
   }
-  // A connection is made when it is needed, so an address that stays is not set again.
   Status SetPeer(NodeId peer, const std::vector<std::string>& addresses) override {
-    if (addresses.empty()) return Status(Code::kInvalid, "it has no address");
-    std::string& known = known_[peer];
-    if (known == addresses.front()) return Status();
-    KV_RETURN_IF_ERROR(network_->SetPeer(peer, addresses.front()));
-    known = addresses.front();
-    return Status();
+    return network_->SetPeer(peer, addresses.front());
   }
   Task<void> Stop() override { return network_->Stop(); }
   TransportStats stats() const override {
@@ -41,7 +34,6 @@ class TcpTransport final : public NodeTransport {
   const TransportParts parts_;
   TcpNetworkOptions options_;
   std::unique_ptr<TcpNetwork> network_;
-  std::map<NodeId, std::string> known_;
 };
 
 }  // namespace

@@ -92,7 +92,11 @@ Task<void> MaintenancePass::VisitOne(StripeId stripe) {
   const std::optional<StripeState> state = parts_.index.StateOf(stripe);
   if (!state || parts_.clock.UnixNow() >= state->expires_at || !Wants(*state)) co_return;
   auto found = co_await parts_.index.FindFiled(stripe);
-  if (!found.ok()) co_return;
+  if (found.code() == Code::kNotFound) co_return;  // Removed meanwhile.
+  if (!found.ok()) {
+    ++status_.shards_failed;  // It was not looked at: the pass has not done all.
+    co_return;
+  }
   const RestoreReport report = co_await Visit(std::move(found).value());
   status_.bytes_done += report.bytes;
   status_.shards_checked += report.checked;

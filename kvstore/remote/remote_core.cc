@@ -101,7 +101,6 @@ Task<RemoteStore::Core::SessionPtr> RemoteStore::Core::Reconnect() {
 }
 
 Task<void> RemoteStore::Core::Restore(SessionPtr session) {
-  std::vector<std::string> lost;
   const std::map<std::string, NamespaceOptions> attached = attached_;
   for (const auto& [name, options] : attached) {
     NamespaceOptions again = options;
@@ -141,15 +140,11 @@ Task<Result<NamespaceId>> RemoteStore::Core::CreateSpace(NamespaceOptions option
   if (!current.ok()) co_return current.status();
   const Instant deadline = CallDeadline();
   if (!options.token.empty()) {
-    // As in AttachOn.
-    NamespaceOptions there = options;
-    there.create = false;
-    const Result<NamespaceId> space =
-        co_await AskForSpace(current.value(), Verb::kAttach, std::move(there), deadline);
-    if (space.ok()) {
+    const auto there = co_await AttachToOld(current.value(), options, deadline);
+    if (there.ok()) {
       co_return Status(Code::kConflict, "namespace \"" + options.name + "\" exists already");
     }
-    if (space.code() != Code::kNotFound) co_return space;
+    if (there.code() != Code::kNotFound) co_return there;
   }
   options.create = true;
   co_return co_await AskForSpace(current.value(), Verb::kCreateSpace, std::move(options),
@@ -159,14 +154,18 @@ Task<Result<NamespaceId>> RemoteStore::Core::CreateSpace(NamespaceOptions option
 Task<Result<NamespaceId>> RemoteStore::Core::AttachOn(SessionPtr session,
                                                       NamespaceOptions options) {
   const Instant deadline = CallDeadline();
-  NamespaceOptions there = options;
-  // The key of a new namespace is worth overhearing: it is told only where there is none yet.
-  if (!options.token.empty()) there.create = false;
-  const bool creates = options.create && !there.create;
-  Result<NamespaceId> space =
-      co_await AskForSpace(session, Verb::kAttach, std::move(there), deadline);
-  if (space.code() != Code::kNotFound || !creates) co_return space;
+  if (options.create && !options.token.empty()) {
+    const auto there = co_await AttachToOld(session, options, deadline);
+    if (there.code() != Code::kNotFound) co_return there;
+  }
   co_return co_await AskForSpace(session, Verb::kAttach, std::move(options), deadline);
+}
+
+Task<Result<NamespaceId>> RemoteStore::Core::AttachToOld(SessionPtr session,
+                                                         NamespaceOptions options,
+                                                         Instant deadline) {
+  options.create = false;
+  return AskForSpace(std::move(session), Verb::kAttach, std::move(options), deadline);
 }
 
 Task<Result<NamespaceId>> RemoteStore::Core::AskForSpace(SessionPtr session, Verb verb,

@@ -69,8 +69,11 @@ class RemoteStore::Core {
   Instant CallDeadline() const { return parts_.clock.Now() + options_.call_timeout; }
   Task<void> Maintain(SessionPtr session);
   Task<SessionPtr> Reconnect();
-  // Attaches; with a token, creates only what is surely not there yet.
   Task<Result<NamespaceId>> AttachOn(SessionPtr session, NamespaceOptions options);
+  // Creates nothing. Asked first where there is a token: the key of a new namespace is worth
+  // overhearing, so it is told only when nothing of this name is there.
+  Task<Result<NamespaceId>> AttachToOld(SessionPtr session, NamespaceOptions options,
+                                        Instant deadline);
   // One kAttach or kCreateSpace. A token is proven, and not sent.
   Task<Result<NamespaceId>> AskForSpace(SessionPtr session, wire::Verb verb,
                                         NamespaceOptions options, Instant deadline);

@@ -42,7 +42,7 @@ Task<std::optional<Body>> RequestHandler::Perform(Connection& connection, Reques
     if (may && !of_cluster) return PerformAdmin(request);
   } else if (verb == Verb::kAttach) {
     return PerformOnSpace(connection, request);
-  } else if (verb > Verb::kAttach) {
+  } else if (verb > Verb::kAttach) {  // Those below are of the session itself.
     return PerformStore(session, request);
   }
   return PerformSession(connection, request);

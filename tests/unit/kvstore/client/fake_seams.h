@@ -43,13 +43,12 @@ class InlineWorkers final : public Workers {
 // Counts the index reads of all targets that share it, which then take a few turns of the loop.
 struct LookupGauge {
   explicit LookupGauge(Loop& shared_loop) : loop(shared_loop) {}
-  struct Turn {
-    Loop& loop;
-    bool await_ready() const { return false; }
-    void await_suspend(std::coroutine_handle<> waiter) { loop.Wake(waiter); }
-    void await_resume() const {}
-  };
-  Turn TakeTurn() { return Turn{loop}; }
+  Task<void> Pass(RunId run) {
+    runs.insert(run);
+    peak = std::max(peak, ++in_flight);
+    for (int turn = 0; turn < 5; ++turn) co_await loop.Yield();
+    --in_flight;
+  }
 
   Loop& loop;
   std::set<RunId> runs;  // Asked for.

@@ -86,12 +86,7 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
   }
   Task<Result<std::vector<IndexedStripe>>> LookUp(NamespaceId space, RunId run) override {
     ++index_reads;
-    if (lookup_gauge != nullptr) {
-      lookup_gauge->runs.insert(run);
-      lookup_gauge->peak = std::max(lookup_gauge->peak, ++lookup_gauge->in_flight);
-      for (int turn = 0; turn < 5; ++turn) co_await lookup_gauge->TakeTurn();
-      --lookup_gauge->in_flight;
-    }
+    if (lookup_gauge != nullptr) co_await lookup_gauge->Pass(run);
     if (down) co_return Status(Code::kUnavailable, "down");
     std::vector<IndexedStripe> stripes;
     for (const auto& [id, stripe] : filed) {
@@ -101,6 +96,7 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
   }
   Task<Result<IndexedStripe>> ReadFiled(StripeId stripe) override {
     if (down) co_return Status(Code::kUnavailable, "down");
+    if (says_of_filed != Code::kOk) co_return Status(says_of_filed);
     if (!filed.contains(stripe)) co_return Status(Code::kNotFound);
     co_return filed.at(stripe);
   }
@@ -184,6 +180,7 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
   std::map<StripeId, uint32_t> used_at;  // When last, in seconds.
   uint64_t capacity = 1 * kGiB;
   bool down = false;
+  Code says_of_filed = Code::kOk;  // Else ReadFiled fails so.
   bool refuses_withdrawals = false;
   Event* hold = nullptr;
   std::function<uint32_t()> now_seconds = nullptr;  // For the time of last use.

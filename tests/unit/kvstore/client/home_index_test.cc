@@ -93,34 +93,59 @@ struct TenureOfTests final : HomeTenure {
   bool whole = true;
 };
 
-// Three replicas, of which the third does not answer: the other two lack what it may have.
-TEST(HomeIndex, ReplicasThatWereNotComparedProveNoAbsence) {
+// With three replicas, and nothing filed.
+struct HomeOfThree {
   Loop loop;
   FakeClock clock;
   Random random{1};
   NullLog log;
-  FakeTarget targets[] = {FakeTarget{1}, FakeTarget{2}, FakeTarget{3}};
-  TargetSet set(clock, {&targets[0], &targets[1], &targets[2]});
-  LocalPlacement placement(set);
+  FakeTarget targets[3] = {FakeTarget{1}, FakeTarget{2}, FakeTarget{3}};
+  TargetSet set{clock, {&targets[0], &targets[1], &targets[2]}};
+  LocalPlacement placement{set};
   TenureOfTests tenure;
-  Home home({.loop = loop, .clock = clock, .random = random, .log = log, .targets = set,
-             .placement = placement, .tenure = tenure}, {});
+  Home home{{.loop = loop, .clock = clock, .random = random, .log = log, .targets = set,
+             .placement = placement, .tenure = tenure}, {}};
+};
+
+// The third does not answer: the other two lack what it may have.
+TEST(HomeIndex, ReplicasThatWereNotComparedProveNoAbsence) {
+  HomeOfThree of;
   const RunKey key{NamespaceId{{1, 1}}, RunId{{2, 2}}};
   const std::vector<BlockId> wanted{BlockId{{3, 3}}};
-  targets[placement.ReplicaOrder(key.space, key.run)[2].value - 1].down = true;
+  const auto third = [&](RunId run) -> FakeTarget& {
+    return of.targets[of.placement.ReplicaOrder(key.space, run)[2].value - 1];
+  };
+  third(key.run).down = true;
   const auto complete = [&](RunId run) {
-    Task<Result<KnownRunPtr>> load = home.index().Load({key.space, run}, wanted);
-    loop.RunReady();
+    Task<Result<KnownRunPtr>> load = of.home.index().Load({key.space, run}, wanted);
+    of.loop.RunReady();
     return load.Take().value()->complete;
   };
   EXPECT_TRUE(complete(key.run));
-  tenure.whole = false;
-  home.index().set_settled(false);
-  for (FakeTarget& target : targets) target.down = false;
+  of.tenure.whole = false;
+  of.home.index().set_settled(false);
+  for (FakeTarget& target : of.targets) target.down = false;
   EXPECT_TRUE(complete(RunId{{2, 3}}));  // All have answered.
-  const TargetId third = placement.ReplicaOrder(key.space, RunId{{2, 4}})[2];
-  targets[third.value - 1].down = true;
+  third(RunId{{2, 4}}).down = true;
   EXPECT_FALSE(complete(RunId{{2, 4}}));
+}
+
+TEST(HomeIndex, AReplicaThatDoesNotSayInTimeDoesNotMakeAStripeAbsent) {
+  HomeOfThree of;
+  const StripeId stripe{{4, 4}};
+  for (FakeTarget& target : of.targets) target.filed[stripe].manifest.stripe = stripe;
+  const auto found_when = [&](Code first, Code others) {
+    for (FakeTarget& target : of.targets) target.says_of_filed = others;
+    of.targets[0].says_of_filed = first;
+    Task<Result<FiledStripe>> found = of.home.index().FindFiled(stripe);
+    of.loop.RunReady();
+    return found.Take().code();
+  };
+  EXPECT_EQ(found_when(Code::kDeadline, Code::kOk), Code::kOk);
+  EXPECT_EQ(found_when(Code::kDeadline, Code::kNotFound), Code::kDeadline);
+  EXPECT_EQ(found_when(Code::kOverloaded, Code::kNotFound), Code::kOverloaded);
+  EXPECT_EQ(found_when(Code::kUnavailable, Code::kCorrupt), Code::kUnavailable);
+  EXPECT_EQ(found_when(Code::kCorrupt, Code::kNotFound), Code::kNotFound);
 }
 
 }  // namespace

@@ -63,6 +63,7 @@ TEST_F(RemoteStoreTest, ComesBackWithItsNamespacesAndItsMemory) {
   served_.StartServer();
   uint64_t restarts = 0;
   for (RemoteStore* client : {&served_.ConnectUnix(), &served_.ConnectTcp()}) {
+    served_.Until([&] { return client->connected(); });  // The first one's restart was theirs too.
     const bool shares = client->shares_memory();
     const Blocks blocks = served_.MakeBlocks({20'000});
     space_ = Attach(*client);
