@@ -1,6 +1,7 @@
 // A clock and workers for targets in memory, and a gauge of what they are asked.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <set>
