@@ -9,9 +9,9 @@
 namespace cairn::kv {
 namespace {
 
-// Pinning memory takes the loop's time, and a client may share much of it. So it is known in pieces:
-// each is pinned when a call first uses it, and forgotten by itself. What lies across a border is
-// registered for its call.
+// Pinning memory takes the loop's time, and a client may share much of it. So it is known in
+// pieces: each is pinned when a call first uses it, and forgotten by itself. What lies across a
+// border is registered for its call.
 constexpr size_t kPieceSize = 64 * kMiB;
 
 MutableByteSpan PieceAt(MutableByteSpan memory, size_t at) {
