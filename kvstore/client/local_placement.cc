@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "kvstore/client/target_choice.h"
-
 namespace cairn::kv {
 
 std::vector<TargetId> LocalPlacement::ReplicaOrder(const NamespaceId& space,
@@ -14,7 +12,7 @@ std::vector<TargetId> LocalPlacement::ReplicaOrder(const NamespaceId& space,
 
 std::optional<std::vector<TargetId>> LocalPlacement::ChooseTargets(size_t count, Random& random) {
   const std::vector<TargetState> states = targets_.States();
-  return cairn::kv::ChooseTargets(states, count, random);
+  return chooser_.Choose(states, count, random);
 }
 
 std::optional<TargetId> LocalPlacement::ChooseOther(std::span<const TargetId> barred,
@@ -23,7 +21,7 @@ std::optional<TargetId> LocalPlacement::ChooseOther(std::span<const TargetId> ba
   for (TargetState& state : states) {
     if (std::find(barred.begin(), barred.end(), state.id) != barred.end()) state.live = false;
   }
-  const auto chosen = cairn::kv::ChooseTargets(states, 1, random);
+  const auto chosen = chooser_.Choose(states, 1, random);
   if (!chosen) return std::nullopt;
   return chosen->front();
 }

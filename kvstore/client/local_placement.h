@@ -1,10 +1,11 @@
 // Placement over the targets of one process: each may keep any part of the index, and any shard.
 //
 // Rendezvous hashing for the index, so that a target that comes or goes moves only what it gains or
-// loses; two random choices for each shard, by free space and queue (target_choice.h).
+// loses; by queue and room for shards (target_choice.h).
 #pragma once
 
 #include "kvstore/client/placement.h"
+#include "kvstore/client/target_choice.h"
 #include "kvstore/client/target_set.h"
 
 namespace cairn::kv {
@@ -26,6 +27,7 @@ class LocalPlacement final : public Placement {
 
  private:
   const TargetSet& targets_;
+  TargetChooser chooser_;
 };
 
 }  // namespace cairn::kv

@@ -10,11 +10,8 @@
 namespace cairn::kv {
 namespace {
 
-// Fewer operations in flight wins; among about equal queues, more free space.
-bool IsBetter(const TargetState& a, const TargetState& b) {
-  if (a.queue / 4 != b.queue / 4) return a.queue < b.queue;
-  return a.free_bytes > b.free_bytes;
-}
+constexpr size_t kPassedOverMax = 16;
+constexpr size_t kRemembered = 1 << 16;  // Targets, of those that have left too.
 
 uint64_t Weight(const NamespaceId& space, const RunId& run, TargetId target) {
   const std::array<uint64_t, 5> words{space.high, space.low, run.high, run.low, target.value};
@@ -27,17 +24,37 @@ uint64_t Weight(const NamespaceId& space, const RunId& run, TargetId target) {
 
 }  // namespace
 
-std::optional<std::vector<TargetId>> ChooseTargets(std::span<const TargetState> targets,
-                                                   size_t count, Random& random) {
-  std::vector<TargetState> rest;
+bool TargetChooser::IsBetter(const Candidate& a, const Candidate& b) {
+  if (a.state.queue / 4 != b.state.queue / 4) return a.state.queue < b.state.queue;
+  if (a.is_due != b.is_due) return a.is_due;
+  return a.state.free_bytes > b.state.free_bytes;
+}
+
+std::optional<std::vector<TargetId>> TargetChooser::Choose(std::span<const TargetState> targets,
+                                                           size_t count, Random& random) {
+  std::vector<Candidate> rest;
+  uint64_t most_room = 0;
   for (const TargetState& target : targets) {
-    if (target.live) rest.push_back(target);
+    if (!target.live) continue;
+    rest.push_back({.state = target});
+    most_room = std::max(most_room, target.free_bytes);
   }
   if (rest.size() < count) return std::nullopt;
+  if (passed_over_.size() > kRemembered) passed_over_.clear();
+  const size_t turn = std::max(kPassedOverMax, 2 * rest.size() / std::max<size_t>(1, count));
+  for (Candidate& one : rest) {
+    one.is_due =
+        passed_over_[one.state.id.value] >= turn && one.state.free_bytes >= most_room / 2;
+  }
   for (size_t i = rest.size(); i > 1; --i) std::swap(rest[i - 1], rest[random.Below(i)]);
   std::stable_sort(rest.begin(), rest.end(), IsBetter);
   std::vector<TargetId> chosen;
-  for (size_t i = 0; i < count; ++i) chosen.push_back(rest[i].id);
+  for (size_t i = 0; i < rest.size(); ++i) {
+    const TargetId id = rest[i].state.id;
+    if (i < count) chosen.push_back(id);
+    size_t& passed_over = passed_over_[id.value];
+    passed_over = i < count ? 0 : passed_over + 1;
+  }
   return chosen;
 }
 

@@ -154,8 +154,9 @@ void AddUpkeep(std::vector<ConfigField>& fields) {
                             return c.node.node.reclaim.free_segments_min_percent;
                           }));
   fields.push_back(Number("reclaim.move_percent_max", FieldKind::kCount, 0, 100,
-                          "Bytes that reclaim may rewrite, in percent of bytes put: what is "
-                          "live and recent is moved up to here, and evicted beyond.",
+                          "Bytes that reclaim may rewrite, in percent of bytes put, over all "
+                          "targets (in a cluster: of each): what is live and recent is moved up "
+                          "to here, and evicted beyond.",
                           [](C& c) -> auto& { return c.node.node.reclaim.move_percent_max; }));
   fields.push_back(Duration("upkeep.checkpoint_interval", Millis(10), Seconds(3600),
                             "A put that is acknowledged as cached survives a power cut after "

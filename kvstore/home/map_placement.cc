@@ -110,7 +110,7 @@ std::optional<std::vector<TargetId>> MapPlacement::ChooseTargets(size_t count, R
     ++found;
     if (best.empty() || IsBetter(LoadOf(usable), LoadOf(best))) best = std::move(usable);
   }
-  return cairn::kv::ChooseTargets(best, count, random);
+  return chooser_.Choose(best, count, random);
 }
 
 std::optional<TargetId> MapPlacement::ChooseOther(std::span<const TargetId> barred,
@@ -132,7 +132,7 @@ std::optional<TargetId> MapPlacement::ChooseOther(std::span<const TargetId> barr
       if (!is_barred && !domains.contains(domain)) candidates.push_back(state);
     }
   }
-  const auto chosen = cairn::kv::ChooseTargets(candidates, 1, random);
+  const auto chosen = chooser_.Choose(candidates, 1, random);
   if (!chosen) return std::nullopt;
   return chosen->front();
 }

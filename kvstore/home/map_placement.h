@@ -43,6 +43,7 @@ class MapPlacement final : public Placement {
   const NodeId self_;
   const TargetSet& targets_;
   Random& random_;  // For samples of sets.
+  TargetChooser chooser_;
   std::shared_ptr<const ClusterMap> map_;
   std::vector<TargetPort*> near_;
   std::vector<std::vector<TargetPort*>> filers_;  // Of each group.

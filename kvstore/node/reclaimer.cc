@@ -66,6 +66,7 @@ Task<bool> Reclaimer::ReclaimAll() {
   running_ = std::make_shared<Event>(parts_.loop);
   const std::shared_ptr<Event> running = running_;
   views_.clear();
+  ++rounds_;
   bool progress = false;
   bool lacking = false;
   for (const auto& target : parts_.targets) {
@@ -85,18 +86,13 @@ Task<bool> Reclaimer::ReclaimTarget(LocalTarget& target, uint64_t segments_wante
   if (candidates.empty()) co_return false;
   co_await CollectShards(target, candidates);
   std::vector<SegmentView> views;
-  uint64_t largest = 0;
-  for (Candidate& candidate : candidates) {
-    largest = std::max(largest, candidate.segment.used_bytes);
-    views.push_back(std::move(candidate.view));
-  }
-  const SegmentLogStats stats = target.log().stats();
+  for (Candidate& candidate : candidates) views.push_back(std::move(candidate.view));
   const ReclaimNeed need{
       .segments_wanted = segments_wanted,
-      .move_bytes_max = MoveBudget(stats.bytes_appended - stats.bytes_moved, stats.bytes_moved,
-                                   largest, options_.move_percent_max),
+      .move_bytes_max = MoveBudgetOf(target),
       .now_seconds = static_cast<uint32_t>(parts_.clock.UnixNow().value / 1000)};
-  std::vector<SegmentReclaim> plan = planners_[target.id()].Plan(views, need);
+  ReclaimPlanner& planner = planners_[TargetsShareStripes() ? TargetId{} : target.id()];
+  std::vector<SegmentReclaim> plan = planner.Plan(views, need);
   bool any_freed = false;
   for (SegmentReclaim& reclaim : plan) {
     if (stopping_) break;
@@ -105,6 +101,23 @@ Task<bool> Reclaimer::ReclaimTarget(LocalTarget& target, uint64_t segments_wante
     any_freed = any_freed || freed;
   }
   co_return any_freed;
+}
+
+uint64_t Reclaimer::MoveBudgetOf(const LocalTarget& target) const {
+  uint64_t put = 0;
+  uint64_t moved = 0;
+  uint64_t segment_of_each = 0;
+  uint64_t sharers = 0;
+  for (const auto& other : parts_.targets) {
+    if (!TargetsShareStripes() && other.get() != &target) continue;
+    const SegmentLogStats stats = other->log().stats();
+    put += stats.bytes_appended - stats.bytes_moved;
+    moved += stats.bytes_moved;
+    segment_of_each += stats.capacity_bytes / other->log().segments().size();
+    ++sharers;
+  }
+  // A part for each: what the first ones move, the last ones must not have to evict.
+  return MoveBudget(put, moved, segment_of_each, options_.move_percent_max) / sharers;
 }
 
 // All sealed segments; or, where these are many, the ones that look empty and a sample of the rest
@@ -123,7 +136,7 @@ std::vector<Reclaimer::Candidate> Reclaimer::Candidates(const LocalTarget& targe
     if (empty && chosen.size() < kCandidatesMax / 2) chosen.push_back(candidate);
   }
   const size_t stride = sealed.size() / (kCandidatesMax / 2);
-  for (size_t i = rounds_++ % stride; i < sealed.size(); i += stride) {
+  for (size_t i = rounds_ % stride; i < sealed.size(); i += stride) {
     const auto same = [&](const Candidate& other) {
       return other.segment.id == sealed[i].segment.id;
     };

@@ -21,7 +21,7 @@ namespace cairn::kv {
 struct ReclaimerOptions {
   // The watermark, of each target. At least 2 segments: one for moves, one for puts.
   uint32_t free_segments_min_percent = 1;
-  uint32_t move_percent_max = 30;  // Bytes rewritten, of bytes put.
+  uint32_t move_percent_max = 30;  // Bytes rewritten, of bytes put: of all targets that share stripes.
   // How long a shard may be here before its stripe is published, where other nodes write stripes:
   // what is in no index for so long is garbage. 0: only this process writes.
   Nanos unpublished_age = {};
@@ -67,6 +67,10 @@ class Reclaimer final : public SpaceKeeper {
   Task<bool> ReclaimAll();
   // Whether a segment was freed.
   Task<bool> ReclaimTarget(LocalTarget& target, uint64_t segments_wanted);
+  // Whether the shards of a stripe are on targets of this node: no other node has any. In a cluster
+  // they are on as many nodes, and two targets of one node have nothing in common.
+  bool TargetsShareStripes() const { return options_.unpublished_age.value == 0; }
+  uint64_t MoveBudgetOf(const LocalTarget& target) const;
   std::vector<Candidate> Candidates(const LocalTarget& target);
   Task<void> CollectShards(const LocalTarget& target, std::vector<Candidate>& candidates);
   Task<void> LookUpStates(Candidate& candidate, size_t begin, size_t end);
@@ -91,7 +95,7 @@ class Reclaimer final : public SpaceKeeper {
   const StripeWriter* writer_ = nullptr;
   StoreStats* stats_ = nullptr;
   std::shared_ptr<Event> running_;  // Set when the reclaim in progress ends. Shared with waiters.
-  std::map<TargetId, ReclaimPlanner> planners_;
+  std::map<TargetId, ReclaimPlanner> planners_;  // One, where targets share stripes.
   // Of this reclaim; bounded. Most stripes are on all targets.
   std::unordered_map<StripeId, ShardView, IdHash> views_;
   std::unordered_map<StripeId, Instant, IdHash> absent_since_;  // In no index; bounded.

@@ -19,7 +19,7 @@ constexpr double kUnusedAging = 1.5;
 // rewritten.
 constexpr double kHotAim = 0.22;
 constexpr double kHotShareMin = 0.3;
-constexpr double kHotShareMax = 0.98;
+constexpr double kHotShareMax = 0.94;
 constexpr double kGain = 0.01;
 constexpr double kGainOfAll = 0.25;  // In small stores one segment says more.
 // A cold byte that is still alive costs this much of a hot one, garbage nothing: so targets follow
@@ -27,7 +27,8 @@ constexpr double kGainOfAll = 0.25;  // In small stores one segment says more.
 constexpr double kColdCost = 0.5;
 // At most this share of a segment is rewritten, so that freeing one always gains something.
 constexpr double kMoveShareMax = 0.75;
-// The cutoff moves slowly: it is found anew this often while all bytes are replaced once.
+// The cutoff moves slowly: it is found anew this often while the bytes of one target are replaced once,
+// on whichever of a planner's targets.
 constexpr uint64_t kRefreshesPerTurnover = 64;
 // One for moves, one for puts, one to free the next with: with two, small stores refused puts.
 constexpr uint64_t kSegmentsFreeMin = 3;
@@ -83,9 +84,9 @@ Coldness ColdnessOf(const ShardView& shard, uint32_t now_seconds, double unused_
           .position = shard.position};
 }
 
-uint64_t MoveBudget(uint64_t bytes_put, uint64_t bytes_moved, uint64_t segment_size,
+uint64_t MoveBudget(uint64_t bytes_put, uint64_t bytes_moved, uint64_t bytes_min,
                     uint32_t move_percent_max) {
-  const uint64_t granted = std::max(bytes_put / 100 * move_percent_max, segment_size);
+  const uint64_t granted = std::max(bytes_put / 100 * move_percent_max, bytes_min);
   return granted - std::min(granted, bytes_moved);
 }
 

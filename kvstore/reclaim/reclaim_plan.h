@@ -63,14 +63,18 @@ struct Coldness {
 // `unused_aging` is how many times faster a shard ages that was never used.
 Coldness ColdnessOf(const ShardView& shard, uint32_t now_seconds, double unused_aging);
 
-// How much may be rewritten, given what was put and rewritten so far: at least `segment_size` in
-// all, so that a store that has just started does not evict what is hot.
-uint64_t MoveBudget(uint64_t bytes_put, uint64_t bytes_moved, uint64_t segment_size,
+// How much may be rewritten, given what all targets of a planner have put and rewritten so far: at
+// least `bytes_min` in all, a segment of each, so that a store that has just started does not evict
+// what is hot.
+uint64_t MoveBudget(uint64_t bytes_put, uint64_t bytes_moved, uint64_t bytes_min,
                     uint32_t move_percent_max);
 
 // How many segments to free now: none while `free_count` is at least the watermark.
 uint64_t SegmentsWanted(uint64_t segments, uint64_t free_count, uint32_t free_percent_min);
 
+// One for all targets that hold shards of the same stripes, asked for one target after the other: those
+// of a store of one node. With one each, what counts as hot differs between them, and a stripe lives only until the first of
+// its targets thinks little of it; the rest of it is garbage on all others.
 class ReclaimPlanner {
  public:
   // `segments` are all sealed segments of a target, or a fair sample of them. First those without

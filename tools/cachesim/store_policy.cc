@@ -13,6 +13,7 @@ namespace {
 
 // The log keeps one segment for moves, and starts each with a header.
 constexpr uint64_t kSegmentsForMoves = 1;
+constexpr uint32_t kPassedOverMax = 16;  // As kvstore/client/target_choice.cc.
 constexpr uint64_t kRecordHeaderBytes = 64;
 constexpr uint64_t kManifestBytes = 96;  // Without targets and blocks.
 constexpr uint64_t kManifestBlockBytes = 40;
@@ -191,7 +192,6 @@ void StorePolicy::WriteStripe(std::vector<uint32_t> blocks, size_t position, uin
     }
     if (segment == kNone) continue;  // Written with a shard less.
     stripes_[at].places.push_back({number, segment});
-    target.bytes_put += record_bytes;
     counts_.bytes_written += record_bytes;
   }
   writing_ = kNone;
@@ -231,17 +231,37 @@ uint64_t StorePolicy::HeaderBytes(uint64_t blocks, uint64_t data_shards, double 
   return (bytes + options_.header_bytes - 1) / options_.header_bytes * options_.header_bytes;
 }
 
-// Those with the most room for puts, as in the store; at random where they are alike.
+// As kv::TargetChooser: those with the most room for puts; at random where they are alike.
 std::vector<uint32_t> StorePolicy::ChooseTargets(uint32_t count) {
-  std::vector<std::pair<uint64_t, uint32_t>> by_room;
-  for (uint32_t i = 0; i < targets_.size(); ++i) by_room.emplace_back(RoomForPuts(targets_[i]), i);
-  for (size_t i = by_room.size(); i > 1; --i) {
-    std::swap(by_room[i - 1], by_room[random_.Below(i)]);
+  struct Candidate {
+    uint32_t target = 0;
+    uint64_t room = 0;
+    bool is_due = false;
+  };
+  std::vector<Candidate> candidates;
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < targets_.size(); ++i) {
+    candidates.push_back({.target = i, .room = RoomForPuts(targets_[i])});
+    most = std::max(most, candidates.back().room);
   }
-  std::stable_sort(by_room.begin(), by_room.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  const uint32_t turn = std::max<uint32_t>(
+      kPassedOverMax, 2 * static_cast<uint32_t>(targets_.size()) / std::max(1u, count));
+  for (Candidate& one : candidates) {
+    one.is_due = targets_[one.target].passed_over >= turn && one.room >= most / 2;
+  }
+  for (size_t i = candidates.size(); i > 1; --i) {
+    std::swap(candidates[i - 1], candidates[random_.Below(i)]);
+  }
+  std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
+    return a.is_due != b.is_due ? a.is_due : a.room > b.room;
+  });
   std::vector<uint32_t> chosen;
-  for (size_t i = 0; i < count; ++i) chosen.push_back(by_room[i].second);
+  for (uint32_t i = 0; i < candidates.size(); ++i) {
+    const uint32_t target = candidates[i].target;
+    uint32_t& passed_over = targets_[target].passed_over;
+    passed_over = i < count ? 0 : passed_over + 1;
+    if (i < count) chosen.push_back(target);
+  }
   return chosen;
 }
 
@@ -318,10 +338,12 @@ void StorePolicy::Reclaim(uint32_t number, uint64_t segments_wanted) {
   }
   const kv::ReclaimNeed need{
       .segments_wanted = segments_wanted,
-      .move_bytes_max = kv::MoveBudget(target.bytes_put, target.bytes_moved,
-                                       options_.segment_bytes, options_.move_percent_max),
+      .move_bytes_max = kv::MoveBudget(counts_.bytes_written, counts_.bytes_rewritten,
+                                       options_.segment_bytes * targets_.size(),
+                                       options_.move_percent_max) /
+                        targets_.size(),
       .now_seconds = static_cast<uint32_t>(now_ms_ / 1000)};
-  for (const kv::SegmentReclaim& reclaim : target.planner.Plan(views, need)) {
+  for (const kv::SegmentReclaim& reclaim : planner_.Plan(views, need)) {
     const uint32_t at = sealed[reclaim.segment];
     const std::vector<Shard> shards = target.segments[at].shards;
     std::vector<uint32_t> evict = reclaim.evict;
@@ -364,7 +386,6 @@ bool StorePolicy::Move(uint32_t stripe, Place from) {
   for (Place& place : stripes_[stripe].places) {
     if (place.target == from.target) place.segment = segment;
   }
-  target.bytes_moved += stripes_[stripe].record_bytes;
   counts_.bytes_rewritten += stripes_[stripe].record_bytes;
   ++counts_.shards_moved;
   return true;

@@ -109,9 +109,7 @@ class StorePolicy {
     std::vector<Segment> segments;
     std::vector<uint32_t> open;  // For puts by class, then for moves by class; kNone: none.
     uint64_t free_count = 0;
-    uint64_t bytes_put = 0;
-    uint64_t bytes_moved = 0;
-    kv::ReclaimPlanner planner;
+    uint32_t passed_over = 0;  // Stripes in a row that were put elsewhere.
   };
   enum class Purpose { kPut, kMove };
 
@@ -143,6 +141,7 @@ class StorePolicy {
   std::vector<Stripe> stripes_;
   std::vector<uint32_t> spare_stripes_;  // Entries of stripes_ to be used again.
   std::vector<Target> targets_;
+  kv::ReclaimPlanner planner_;
   int64_t now_ms_ = 0;
   uint32_t writing_ = kNone;  // Not to be reclaimed.
   StorePolicyCounts counts_;

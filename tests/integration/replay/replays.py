@@ -25,18 +25,14 @@ def predict(binary, trace, *arguments):
     return json.loads(done.stdout)["predicted"]
 
 
-def check_report(test, report, off_max=0.02, below_lru_max=None):
-    """Exact, near what was predicted, and within the rewrite budget.
-
-    The aim is one point. On a store of 1 GiB the moment at which a segment fills decides more than
-    that, so two are allowed; docs/benchmarks.md has what was measured.
-    """
+def check_report(test, report, below_lru_max=None):
+    """Exact, within a point of what was predicted, and within the rewrite budget."""
     predicted = report["predicted"]
     rates = (f"measured {report['hit_rate']:.4f}, predicted {predicted['hit_rate']:.4f}, "
              f"LRU {predicted['lru_hit_rate']:.4f}")
     test.assertEqual(report["wrong_bytes"], 0)
     test.assertEqual(report["puts_failed"], 0)
-    test.assertLessEqual(abs(report["hit_rate"] - predicted["hit_rate"]), off_max, rates)
+    test.assertLessEqual(abs(report["hit_rate"] - predicted["hit_rate"]), 0.01, rates)
     test.assertLessEqual(report["write_amplification"], 1.3)
     if below_lru_max is not None:
         test.assertGreaterEqual(report["hit_rate"], predicted["lru_hit_rate"] - below_lru_max, rates)

@@ -32,7 +32,7 @@ class WorldPlacement final : public Placement {
   size_t width_max() const override { return set_.live_count(); }
   std::optional<std::vector<TargetId>> ChooseTargets(size_t count, Random& random) override {
     const std::vector<TargetState> states = set_.States();
-    return cairn::kv::ChooseTargets(states, count, random);
+    return chooser_.Choose(states, count, random);
   }
   std::optional<TargetId> ChooseOther(std::span<const TargetId>, Random&) override {
     return std::nullopt;
@@ -47,6 +47,7 @@ class WorldPlacement final : public Placement {
  private:
   const NodeMap& map_;
   const TargetSet& set_;
+  TargetChooser chooser_;
   const std::vector<TargetPort*> near_;
   mutable std::vector<TargetPort*> filers_;
 };
