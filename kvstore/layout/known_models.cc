@@ -110,7 +110,7 @@ Result<KvLayout> FindModel(std::string_view name) {
     names += (names.empty() ? "" : ", ") + model.layout.model;
   }
   return Status(Code::kNotFound, "no model '" + std::string(name) + "' is known" +
-                                     (names.empty() ? "" : "; did you mean " + names + "?") +
+                                     (names.empty() ? "." : "; did you mean " + names + "?") +
                                      " Give its config.json instead, or its bytes per token");
 }
 

@@ -66,27 +66,22 @@ FigureGroup MemoryFigures(const Scenario& s, const Loads& l) {
             s.box_memory > 0 ? per_gpu * s.gpus_per_box / s.box_memory : 0, U::kShare, ""}}};
 }
 
-FigureGroup MoneyFigures(const Scenario& s, const Loads& l) {
-  const double hit = l.requests * l.hit_tokens * s.price_hit / 1e6;
-  const double miss = l.requests * l.miss_tokens * s.price_miss / 1e6;
-  const double output = l.requests * s.output_tokens * s.price_output / 1e6;
-  const double all = std::max(hit + miss + output, 1e-30);
-  const double valley = all * kHour / l.gpus / s.currency_per_dollar;
+// Of what is sold, without prices nothing: shares and margins of no revenue say nothing.
+void AddRevenue(const Scenario& s, const Loads& l, double valley, FigureGroup& group) {
+  const double hit = l.requests * l.hit_tokens * s.price_hit;
+  const double miss = l.requests * l.miss_tokens * s.price_miss;
+  const double output = l.requests * s.output_tokens * s.price_output;
+  const double all = hit + miss + output;
   const double blend = valley * (1 + s.price_peak_share * (s.price_peak_factor - 1));
-  const double storage =
-      l.servers * (s.server_dollars + l.server_bytes / 1e12 * s.ssd_dollars_per_tb);
-  const double storage_hour = storage / (s.amortisation / kHour) / l.gpus;
-  const double saved = l.prefill_gpus * s.hit_rate / (1 - s.hit_rate);
-  FigureGroup group{"Money (dollars)",
-                    {{"money.per_gpu_hour", "Revenue per GPU-hour, valley prices", valley,
-                      U::kMoney, "hits, misses and output at their prices / all GPUs"},
-                     {"money.hit_share", "of it cached prompt tokens", hit / all, U::kShare, ""},
-                     {"money.miss_share", "of it other prompt tokens", miss / all, U::kShare, ""},
-                     {"money.output_share", "of it output tokens", output / all, U::kShare, ""},
-                     {"money.per_gpu_hour_peak", "Revenue per GPU-hour, peak prices",
-                      valley * s.price_peak_factor, U::kMoney, ""},
-                     {"money.per_gpu_hour_blend", "Revenue per GPU-hour, blended", blend, U::kMoney,
-                      "by the share sold at peak prices"}}};
+  group.figures = {{"money.per_gpu_hour", "Revenue per GPU-hour, valley prices", valley, U::kMoney,
+                    "hits, misses and output at their prices / all GPUs"},
+                   {"money.hit_share", "of it cached prompt tokens", hit / all, U::kShare, ""},
+                   {"money.miss_share", "of it other prompt tokens", miss / all, U::kShare, ""},
+                   {"money.output_share", "of it output tokens", output / all, U::kShare, ""},
+                   {"money.per_gpu_hour_peak", "Revenue per GPU-hour, peak prices",
+                    valley * s.price_peak_factor, U::kMoney, ""},
+                   {"money.per_gpu_hour_blend", "Revenue per GPU-hour, blended", blend, U::kMoney,
+                    "by the share sold at peak prices"}};
   const std::pair<const char*, double> rents[] = {
       {"low", s.rent_low}, {"mid", (s.rent_low + s.rent_high) / 2}, {"high", s.rent_high}};
   for (const auto& [name, rent] : rents) {
@@ -95,16 +90,35 @@ FigureGroup MoneyFigures(const Scenario& s, const Loads& l) {
                              1 - rent / valley, U::kShare,
                              "(revenue - rent) / revenue, valley prices"});
   }
-  group.figures.insert(
-      group.figures.end(),
-      {{"money.storage_capital", "Price of the store", storage, U::kMoney, "servers and SSDs"},
-       {"money.storage_per_gpu_hour", "Store per GPU-hour", storage_hour, U::kMoney, "amortised"},
-       {"money.storage_share", "Store of revenue", storage_hour / valley, U::kShare, ""},
-       {"money.storage_per_tb_year", "Store per logical TB and year",
-        storage / (s.amortisation / kYear) / (l.logical_bytes / 1e12), U::kMoney, ""},
-       {"money.saved_per_storage", "Rent of the GPUs saved per price of the store",
-        saved * s.rent_low / std::max(storage_hour * l.gpus, 1e-30), U::kCount,
-        "at the low rent"}});
+}
+
+FigureGroup MoneyFigures(const Scenario& s, const Loads& l) {
+  const double sold = l.hit_tokens * s.price_hit + l.miss_tokens * s.price_miss +
+                      s.output_tokens * s.price_output;
+  const double valley = l.requests * sold / 1e6 * kHour / l.gpus / s.currency_per_dollar;
+  const double storage =
+      l.servers * (s.server_dollars + l.server_bytes / 1e12 * s.ssd_dollars_per_tb);
+  const double storage_hour = storage / (s.amortisation / kHour) / l.gpus;
+  const double saved = l.prefill_gpus * s.hit_rate / (1 - s.hit_rate);
+  FigureGroup group{"Money (dollars)", {}};
+  if (valley > 0) AddRevenue(s, l, valley, group);
+  group.figures.push_back(
+      {"money.storage_capital", "Price of the store", storage, U::kMoney, "servers and SSDs"});
+  group.figures.push_back(
+      {"money.storage_per_gpu_hour", "Store per GPU-hour", storage_hour, U::kMoney, "amortised"});
+  if (valley > 0) {
+    group.figures.push_back(
+        {"money.storage_share", "Store of revenue", storage_hour / valley, U::kShare, ""});
+  }
+  group.figures.push_back({"money.storage_per_tb_year", "Store per logical TB and year",
+                           storage / (s.amortisation / kYear) / (l.logical_bytes / 1e12),
+                           U::kMoney, ""});
+  if (storage_hour > 0) {
+    group.figures.push_back({"money.saved_per_storage",
+                             "Rent of the GPUs saved per price of the store",
+                             saved * s.rent_low / (storage_hour * l.gpus), U::kCount,
+                             "at the low rent"});
+  }
   return group;
 }
 

@@ -21,7 +21,9 @@ double ServersForReads(const Scenario& s, const Loads& l) {
   return l.read_bytes * s.peak_factor / std::min(s.server_read, s.server_nic);
 }
 double ServersForWrites(const Scenario& s, const Loads& l) {
-  return l.write_bytes * l.stripe_overhead * s.write_amplification * s.peak_factor / s.server_write;
+  const double over_the_wire = l.write_bytes * l.stripe_overhead * s.peak_factor;
+  return std::max(over_the_wire * s.write_amplification / s.server_write,
+                  over_the_wire / s.server_nic);
 }
 
 }  // namespace
@@ -127,8 +129,9 @@ FigureGroup StoreFigures(const Scenario& s, const Loads& l) {
         ""},
        {"server.write_peak", "Writes per server, peak", write * s.peak_factor / l.servers,
         U::kBytesPerSecond, ""},
-       {"server.nic_peak", "NIC use per server, peak", peak_read / l.servers / s.server_nic,
-        U::kShare, "reads only: writes come the other way"},
+       {"server.nic_peak", "NIC use per server, peak",
+        std::max(peak_read, write * s.peak_factor) / l.servers / s.server_nic, U::kShare,
+        "the busier way: reads go out, writes come in"},
        {"cluster.servers", "Servers of the existing cluster", s.cluster_bytes / l.server_bytes,
         U::kCount, "its raw bytes / a server's"},
        {"cluster.raw_bytes", "Its raw bytes that this traffic fills",

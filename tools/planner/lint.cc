@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "tools/planner/quantity.h"
@@ -148,12 +149,27 @@ const char* ChangeRule(const TextRequest& earlier, const TextRequest& later,
   return change.reason == "system_changed" ? "system-changed" : "history-edited";
 }
 
+bool IsBeforeTheConversation(std::string_view part) {
+  return part.starts_with("tools") || part.ends_with("system") || part.ends_with("developer") ||
+         part == "instructions";
+}
+
+// Where a log names no sessions, requests are of one conversation when it begins with the same
+// message: whoever holds it sends all of it again.
+uint64_t ConversationOf(const TextRequest& request) {
+  if (request.base.session != 0) return request.base.session;
+  for (const Piece& piece : request.pieces) {
+    if (!IsBeforeTheConversation(piece.part)) return std::hash<std::string>()(piece.text);
+  }
+  return 0;
+}
+
 }  // namespace
 
 void RequestLinter::Add(const TextRequest& request) {
   ++requests_;
   LintAlone(request);
-  const auto last = last_of_session_.find(request.base.session);
+  const auto last = last_of_session_.find(ConversationOf(request));
   if (last != last_of_session_.end()) LintPair(last->second.request, request);
   Remember(request);
 }
@@ -183,7 +199,10 @@ void RequestLinter::LintPair(const TextRequest& earlier, const TextRequest& late
 void RequestLinter::Report(const char* rule, const TextRequest& request, uint64_t lost_bytes,
                            std::string example) {
   LintFinding& finding = findings_[rule];
-  if (finding.requests++ == 0) {
+  const bool is_first = finding.rule.empty();
+  if (is_first || finding.last_line != request.base.line) ++finding.requests;
+  finding.last_line = request.base.line;
+  if (is_first) {
     finding.rule = rule;
     finding.advice = AdviceOf(rule);
     finding.first_line = request.base.line;
@@ -193,7 +212,7 @@ void RequestLinter::Report(const char* rule, const TextRequest& request, uint64_
 }
 
 void RequestLinter::Remember(const TextRequest& request) {
-  last_of_session_[request.base.session] = {request, requests_};
+  last_of_session_[ConversationOf(request)] = {request, requests_};
   if (last_of_session_.size() <= kSessionsMax) return;
   last_of_session_.erase(std::min_element(
       last_of_session_.begin(), last_of_session_.end(),

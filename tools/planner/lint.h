@@ -16,6 +16,7 @@ struct LintFinding {
   uint64_t requests = 0;
   uint64_t lost_bytes = 0;  // Of prompts that could have been hits.
   uint64_t first_line = 0;
+  uint64_t last_line = 0;
   std::string example;
 };
 

@@ -206,7 +206,9 @@ kv::Result<kv::KvLayout> LoadModelConfig(const std::string& path, const std::str
 kv::Result<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  if (file) text << file.rdbuf();
+  // Inserting nothing at all, of an empty file, counts as a failure.
+  if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+  if (file.eof()) return text.str();
   if (!file || text.fail()) return kv::Status(kv::Code::kNotFound, "cannot read " + path);
   return text.str();
 }

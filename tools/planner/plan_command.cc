@@ -110,6 +110,8 @@ kv::Status RunModels(const std::string& config, const std::string& dtype, uint64
   return kv::Status();
 }
 
+constexpr uint64_t kCyclesMax = 100'000'000;
+
 struct ReliabilityFlags {
   std::vector<std::string> codes = {"10+2", "4+2", "8+3", "2x", "3x"};
   FailureRates rates;
@@ -129,10 +131,17 @@ kv::Status RunReliability(ReliabilityFlags flags, CommandResult& result) {
   KV_ASSIGN_OR_RETURN(flags.rates.outage_hours, ParseQuantity(flags.outage, Unit::kSeconds));
   flags.rates.rebuild_hours /= 3'600;
   flags.rates.outage_hours /= 3'600;
-  if (!(flags.rates.failures_per_year > 0) || !(flags.rates.rebuild_hours > 0) ||
-      !(flags.rates.outages_per_year >= 0) || !(flags.rates.stripe_sets > 0) || flags.cycles == 0) {
+  const FailureRates& rates = flags.rates;
+  for (const double rate : {rates.failures_per_year, rates.rebuild_hours, rates.outages_per_year,
+                            rates.outage_hours, rates.stripe_sets}) {
+    if (!std::isfinite(rate)) return {kv::Code::kInvalid, "a rate or time is no number"};
+  }
+  if (!(rates.failures_per_year > 0) || !(rates.rebuild_hours > 0) ||
+      !(rates.outages_per_year >= 0) || !(rates.outage_hours >= 0) || !(rates.stripe_sets > 0) ||
+      flags.cycles == 0 || flags.cycles > kCyclesMax) {
     return {kv::Code::kInvalid,
-            "failure rates, rebuild time, stripe sets and cycles are above zero"};
+            "failure rates, rebuild time and stripe sets are above zero, outages not below it, "
+            "cycles 1 to 100 M"};
   }
   result.output = ReliabilityText(codes, flags.rates, flags.cycles, flags.seed);
   return kv::Status();
@@ -145,7 +154,8 @@ CommandResult PlanCommand(const std::vector<std::string>& arguments, const AppVi
   PlanFlags plan;
   app.add_option("scenario", plan.scenario, "A .toml or .json file; none = only --set");
   app.add_option("--set", plan.settings, "key=value, over the scenario's (may be repeated)")
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_option("--trace", plan.trace, "Take prompt lengths and the hit rate from this trace");
   app.add_option("--format", plan.trace_format,
                  "Of the trace: auto, mooncake, bailian, sessions, text");
@@ -158,7 +168,8 @@ CommandResult PlanCommand(const std::vector<std::string>& arguments, const AppVi
   CLI::App* models = app.add_subcommand("models", "KV bytes per token of known models");
   models->add_option("--config", config, "A Hugging Face config.json instead");
   models->add_option("--dtype", dtype, "Of the KV: bf16, fp8, ...");
-  models->add_option("--block-tokens", block_tokens, "Tokens per block");
+  models->add_option("--block-tokens", block_tokens, "Tokens per block")
+      ->check(CLI::Range(1, 1 << 20));
 
   ReliabilityFlags reliability;
   CLI::App* failures =

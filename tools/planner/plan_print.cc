@@ -110,7 +110,7 @@ std::string PlanHtml(const Plan& plan) {
                   BarOf(plan, "store.servers_for_writes")});
   body += BarSvg("GPUs", {BarOf(plan, "gpu.prefill"), BarOf(plan, "gpu.decode"),
                           BarOf(plan, "gpu.recompute_saved")});
-  if (plan.Value("money.per_gpu_hour") > 0.01) {
+  if (plan.Find("money.per_gpu_hour") != nullptr) {
     body += BarSvg("Where revenue comes from",
                    {BarOf(plan, "money.hit_share"), BarOf(plan, "money.miss_share"),
                     BarOf(plan, "money.output_share")});

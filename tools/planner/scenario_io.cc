@@ -16,18 +16,23 @@ using nlohmann::json;
 // "store.fill" -> "0.9"; elements of lists are "claim.0.figure".
 using Pairs = std::map<std::string, std::string>;
 
+constexpr int kDepthMax = 8;
+
 kv::Status Invalid(std::string message) { return {kv::Code::kInvalid, std::move(message)}; }
 
-void Flatten(const json& value, const std::string& key, Pairs& pairs) {
-  if (value.is_object() || value.is_array()) {
-    size_t index = 0;
-    for (const auto& [name, inner] : value.items()) {
-      const std::string part = value.is_array() ? std::to_string(index++) : name;
-      Flatten(inner, key.empty() ? part : key + "." + part, pairs);
-    }
-  } else {
+// `depth` levels more; false when there are more than these.
+bool Flatten(const json& value, const std::string& key, int depth, Pairs& pairs) {
+  if (!value.is_object() && !value.is_array()) {
     pairs[key] = value.is_string() ? value.get<std::string>() : value.dump();
+    return true;
   }
+  if (depth == 0) return false;
+  size_t index = 0;
+  for (const auto& [name, inner] : value.items()) {
+    const std::string part = value.is_array() ? std::to_string(index++) : name;
+    if (!Flatten(inner, key.empty() ? part : key + "." + part, depth - 1, pairs)) return false;
+  }
+  return true;
 }
 
 void Add(const std::vector<kv::TomlSetting>& settings, Pairs& pairs) {
@@ -46,7 +51,9 @@ kv::Result<Pairs> ReadPairs(const std::string& path) {
   if (path.ends_with(".json")) {
     const json document = json::parse(text, nullptr, false);
     if (!document.is_object()) return Invalid(path + " is not a JSON object");
-    Flatten(document, "", pairs);
+    if (!Flatten(document, "", kDepthMax, pairs)) {
+      return Invalid(path + " is nested more deeply than any scenario");
+    }
   } else if (path.ends_with(".toml")) {
     KV_ASSIGN_OR_RETURN(const std::vector<kv::TomlSetting> settings, kv::ReadToml(text, path));
     Add(settings, pairs);

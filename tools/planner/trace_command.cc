@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <unordered_map>
 
 #include "kvstore/layout/known_models.h"
@@ -133,8 +134,14 @@ kv::Status RunConvert(ConvertFlags flags, CommandResult& result) {
   }
   flags.sample.seed = flags.scale.seed = flags.input.seed;
   KV_ASSIGN_OR_RETURN(std::unique_ptr<TraceSource> source, Transformed(flags));
-  std::FILE* file = std::fopen(flags.output.c_str(), "wb");
-  if (file == nullptr) return {kv::Code::kInvalid, "cannot write " + flags.output};
+  // Beside the file that it replaces, which may be the one that is read; what fails leaves nothing.
+  std::error_code no_file;
+  const auto kind = std::filesystem::status(flags.output, no_file).type();
+  const bool replaces = kind == std::filesystem::file_type::regular ||
+                        kind == std::filesystem::file_type::not_found;
+  const std::string path = replaces ? flags.output + ".partial" : flags.output;
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return {kv::Code::kInvalid, "cannot write " + path};
   std::unordered_map<uint64_t, uint64_t> turns;
   Request request;
   uint64_t written = 0;
@@ -152,6 +159,10 @@ kv::Status RunConvert(ConvertFlags flags, CommandResult& result) {
     ++written;
   }
   if (std::fclose(file) != 0 && status.ok()) status = {kv::Code::kNoSpace, "cannot finish writing"};
+  if (replaces && status.ok() && std::rename(path.c_str(), flags.output.c_str()) != 0) {
+    status = {kv::Code::kInvalid, "cannot replace " + flags.output};
+  }
+  if (replaces && !status.ok()) std::filesystem::remove(path, no_file);
   KV_RETURN_IF_ERROR(status);
   result.output = fmt::format("{} requests written, {} broken lines skipped\n", written,
                               source->issues().lines_skipped);
@@ -212,6 +223,11 @@ kv::Status RunExplain(const ExplainFlags& flags, CommandResult& result) {
   KV_ASSIGN_OR_RETURN(const int64_t ttl_ms, Milliseconds(flags.ttl));
   KV_ASSIGN_OR_RETURN(const uint64_t capacity, TokenCount(flags.capacity));
   const uint64_t block_tokens = source->block_tokens();
+  if (capacity > 0 && capacity < block_tokens) {
+    return {kv::Code::kInvalid,
+            fmt::format("a capacity of {} tokens holds no block of {}; 0: no limit", capacity,
+                        block_tokens)};
+  }
   MissExplainer explainer(
       {.block_tokens = block_tokens, .ttl_ms = ttl_ms, .capacity_blocks = capacity / block_tokens});
   MissSummary summary;
@@ -223,6 +239,7 @@ kv::Status RunExplain(const ExplainFlags& flags, CommandResult& result) {
     summary.Add(miss);
     if (request.line == flags.line) result.output += Describe(request, miss, block_tokens);
   }
+  for (const std::string& issue : source->issues().first) result.errors += issue + "\n";
   if (flags.line == 0) {
     result.output = summary.ToText();
   } else if (result.output.empty()) {
@@ -257,9 +274,12 @@ kv::Status RunLint(const InputFlags& flags, CommandResult& result) {
 
 void AddHits(CLI::App& command, HitFlags& flags) {
   flags.input.AddTo(command);
-  command.add_option("--ttl", flags.ttls, "Times to live, such as '5 min'")->take_all();
+  command.add_option("--ttl", flags.ttls, "Times to live, such as '5 min'")
+      ->take_all()
+      ->allow_extra_args(false);
   command.add_option("--capacity", flags.capacities, "Capacities in tokens, such as '4 M'")
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
   command.add_option("--model", flags.model, "For bytes: a known model");
   command.add_flag("--policies", flags.policies, "Also S3-FIFO and the store's own policy");
   command.add_flag("--json", flags.json, "Print all figures as JSON");

@@ -13,14 +13,21 @@ namespace cairn::tools {
 namespace {
 
 constexpr uint32_t kTargets = 12;
+constexpr uint64_t kTargetBytesMin = 64 * kv::kMiB;
+constexpr uint64_t kCapacityMax = 1024 * kv::kTiB;
 
 uint64_t AnswerBlock(uint64_t request, uint64_t index) {
   return (uint64_t{0xa} << 60) ^ (request << 24) ^ index;
 }
 
 kv::Status Check(const ReplayOptions& options) {
-  if (options.bytes_per_token <= 0) {
+  if (!(options.bytes_per_token > 0) || !std::isfinite(options.bytes_per_token)) {
     return {kv::Code::kInvalid, "the bytes per token must be above zero"};
+  }
+  if (options.connect.empty() && (options.capacity_bytes < kTargets * kTargetBytesMin ||
+                                  options.capacity_bytes > kCapacityMax)) {
+    return {kv::Code::kInvalid,
+            "the capacity is 768 MiB (12 targets of 64 MiB) to 1 PiB"};
   }
   if (options.read_share <= 0 || options.read_share > 1) {
     return {kv::Code::kInvalid, "the share of requests that are read is above 0 and at most 1"};

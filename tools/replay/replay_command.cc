@@ -147,7 +147,9 @@ kv::Status Run(Flags flags, CommandResult& result) {
   KV_ASSIGN_OR_RETURN(const double spread, ParseQuantity(flags.spread, Unit::kSeconds));
   KV_ASSIGN_OR_RETURN(const double capacity, ParseQuantity(flags.capacity, Unit::kBytes));
   flags.trace.spread_ms = static_cast<int64_t>(spread * 1e3);
-  flags.replay.capacity_bytes = static_cast<uint64_t>(std::max(0.0, capacity));
+  // What is no number of bytes is refused as none, or as too many.
+  flags.replay.capacity_bytes =
+      capacity > 0 ? static_cast<uint64_t>(std::min(capacity, 0x1p60)) : 0;
   flags.sample.seed = flags.trace.seed;
   KV_ASSIGN_OR_RETURN(auto source, OpenTrace(flags.path, flags.trace));
   if (flags.sample.share != 1) {

@@ -2,6 +2,8 @@
 // truth.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -62,6 +64,13 @@ TEST(Commands, WrongUsageIsTwoAndWrongInputIsOne) {
   EXPECT_THAT(PlanCommand({"failures", "7"}).errors, HasSubstr("'7' is no code"));
   EXPECT_THAT(TraceCommand({"lint", kTrace}).errors, HasSubstr("not block ids"));
   EXPECT_THAT(TraceCommand({"explain", kTrace, "--line", "9999"}).errors, HasSubstr("line 9999"));
+  EXPECT_THAT(TraceCommand({"explain", kTrace, "--capacity", "100"}).errors, HasSubstr("no block"));
+  EXPECT_THAT(PlanCommand({"failures", "--failures-per-year", "inf"}).errors, HasSubstr("no number"));
+  EXPECT_THAT(PlanCommand({"failures", "--outage", "-1 h"}).errors, HasSubstr("not below it"));
+  EXPECT_THAT(PlanCommand({"failures", "--cycles", "18446744073709551615"}).errors,
+              HasSubstr("100 M"));
+  EXPECT_EQ(PlanCommand({"models", "--block-tokens", "0"}).exit_code, 2);
+  EXPECT_EQ(PlanCommand({"--set", "store.fill=90 %", kScenario}).errors, "");
 }
 
 TEST(TraceCommand, BrokenLinesAreShownOrRefused) {
@@ -72,6 +81,7 @@ TEST(TraceCommand, BrokenLinesAreShownOrRefused) {
   const CommandResult refused = TraceCommand({"hits", path, "--strict"});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.errors, HasSubstr("is not a JSON object"));
+  EXPECT_THAT(TraceCommand({"explain", path}).errors, HasSubstr("is not a JSON object"));
 }
 
 TEST(TraceCommand, ConvertsSamplesAndAnonymises) {
@@ -89,6 +99,29 @@ TEST(TraceCommand, ConvertsSamplesAndAnonymises) {
     };
     EXPECT_EQ(ideal(out), ideal(kTrace)) << flags[0];
   }
+}
+
+TEST(TraceCommand, ConvertingATraceInPlaceKeepsItAndAFailureLeavesNothing) {
+  const std::string path = WriteTrace("in-place.jsonl", Contents(kTrace));
+  ASSERT_EQ(TraceCommand({"convert", path, "-o", path}).exit_code, 0);
+  const std::string once = Contents(path);
+  EXPECT_EQ(std::count(once.begin(), once.end(), '\n'), 334);
+  const std::string broken = WriteTrace("broken.jsonl", Contents(kTrace) + "oops\n");
+  const std::string out = OwnFile("out.jsonl");
+  EXPECT_EQ(TraceCommand({"convert", broken, "-o", out, "--strict"}).exit_code, 1);
+  EXPECT_FALSE(std::filesystem::exists(out));
+  EXPECT_FALSE(std::filesystem::exists(out + ".partial"));
+}
+
+TEST(PlanCommand, WithoutPricesThereAreNoMargins) {
+  const std::string page = OwnFile("free.html");
+  const CommandResult result =
+      PlanCommand({"--set", "model.name=Llama-3-8B", "--set", "gpu.count=16", "--set",
+                   "gpu.prefill_rate=20 K/s", "--set", "gpu.decode_rate=3 K/s", "--set",
+                   "traffic.input_tokens=1000", "--set", "traffic.hit_rate=0.5", "--html", page});
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("Price of the store"));
+  EXPECT_THAT(result.output, Not(HasSubstr("Margin")));
 }
 
 TEST(Plots, EscapeTextAndSurviveEmptyData) {

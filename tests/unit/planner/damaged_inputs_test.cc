@@ -80,5 +80,14 @@ TEST(DamagedInputs, ScenariosAndModelsAreReadOrRefused) {
   EXPECT_GT(refused, kRounds / 10);
 }
 
+TEST(DamagedInputs, ADeepScenarioIsRefused) {
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += R"({"a":)";
+  deep += "1" + std::string(100'000, '}');
+  const CommandResult result = PlanCommand({WriteTrace("deep.json", deep)});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_LT(result.errors.size(), 300u);
+}
+
 }  // namespace
 }  // namespace cairn::tools

@@ -137,6 +137,33 @@ TEST(RequestLinter, SeesAServerThatRecomputesWhatItHad) {
   EXPECT_EQ(linter.Findings()[0].rule, "server-recomputes");
 }
 
+TextRequest Unnamed(std::vector<Piece> pieces, uint64_t line) {
+  TextRequest request = Log(std::move(pieces), line);
+  request.base.session = 0;
+  return request;
+}
+
+// Chats side by side of which nobody says that they are two.
+TEST(RequestLinter, HasNothingAgainstConversationsWithoutNames) {
+  RequestLinter linter;
+  const Piece system = {"messages[0].system", "Rules of the house, for all."};
+  std::vector<Piece> chats[] = {{system, {"messages[1].user", "Tell me of boats."}},
+                                {system, {"messages[1].user", "And of trains?"}}};
+  uint64_t line = 0;
+  for (int turn = 0; turn < 4; ++turn) {
+    for (std::vector<Piece>& chat : chats) {
+      linter.Add(Unnamed(chat, ++line));
+      chat.push_back({"messages[2].assistant", "answer " + std::to_string(turn)});
+      chat.push_back({"messages[3].user", "question " + std::to_string(turn)});
+    }
+  }
+  EXPECT_TRUE(linter.Findings().empty());
+  chats[1][3].text = "another";
+  linter.Add(Unnamed(chats[1], ++line));
+  ASSERT_EQ(linter.Findings().size(), 1u);
+  EXPECT_EQ(linter.Findings()[0].rule, "history-edited");
+}
+
 TEST(RequestLinter, HasNothingAgainstAGrowingConversation) {
   RequestLinter linter;
   std::vector<Piece> pieces = {{"system", "Be kind."}};

@@ -49,6 +49,28 @@ TEST(TextLog, ReadsResponsesMessagesAndPlainRecords) {
   EXPECT_NE(requests[1].base.session, 0u);
 }
 
+TEST(TextLog, ATimeMayBeADate) {
+  const auto requests = ReadLog(
+      R"({"timestamp": "2026-11-29T10:11:01Z", "input": "a"}
+{"timestamp": "2026-11-29T12:11:02.500+02:00", "input": "b"}
+{"created": "2026-11-29 10:11:04", "input": "c"}
+{"timestamp": "yesterday", "input": "d"}
+)");
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_EQ(requests[1].base.time_ms - requests[0].base.time_ms, 1500);
+  EXPECT_EQ(requests[2].base.time_ms - requests[0].base.time_ms, 3000);
+}
+
+TEST(TextLog, ASessionMayBeANumber) {
+  const auto requests = ReadLog(
+      R"({"timestamp": 1, "input": "a", "session_id": 0}
+{"timestamp": 2, "input": "b", "session_id": 7}
+)");
+  ASSERT_EQ(requests.size(), 2u);
+  EXPECT_NE(requests[0].base.session, 0u);
+  EXPECT_NE(requests[0].base.session, requests[1].base.session);
+}
+
 TEST(ChainOf, SharesBlocksExactlyUpToTheFirstDifference) {
   TextRequest a;
   a.pieces = {{"system", std::string(100, 's')}, {"prompt", std::string(100, 'p')}};

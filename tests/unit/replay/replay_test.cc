@@ -117,10 +117,28 @@ TEST_F(ReplayTest, RefusesAFolderInUseAndImpossibleShares) {
   fs::create_directory(options_.data_dir);
   std::ofstream(options_.data_dir + "/lock") << "";
   EXPECT_THAT(Run().errors, HasSubstr("replay into an empty folder"));
+  fs::remove(options_.data_dir + "/lock");
+  std::ofstream(options_.data_dir + "/thesis.txt") << "mine";
+  EXPECT_THAT(Run().errors, HasSubstr("holds thesis.txt"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(options_.data_dir), {}), 1);
   const CommandResult result =
       ReplayCommand({trace(), "--data", dir_ + "/other", "--read-share", "0"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.errors, HasSubstr("above 0"));
+}
+
+TEST_F(ReplayTest, RefusesSizesThatNoStoreHas) {
+  for (const char* capacity : {"-1 GiB", "1e30TB", "0 B", "700 MiB", "2 PiB"}) {
+    const CommandResult result = ReplayCommand({trace(), "--predict-only", "--capacity", capacity});
+    EXPECT_EQ(result.exit_code, 2) << capacity;
+    EXPECT_THAT(result.errors, HasSubstr("the capacity is 768 MiB")) << capacity;
+  }
+  for (const char* bytes : {"nan", "inf", "-1", "0"}) {
+    const CommandResult result =
+        ReplayCommand({trace(), "--predict-only", "--bytes-per-token", bytes});
+    EXPECT_EQ(result.exit_code, 2) << bytes;
+    EXPECT_THAT(result.errors, HasSubstr("above zero")) << bytes;
+  }
 }
 
 // The store's calendar is what unix_now says: expiry follows it.
