@@ -34,7 +34,9 @@ kv::Result<Shape> ReadShape(const json& config, const std::string& dtype) {
   Shape shape;
   KV_ASSIGN_OR_RETURN(shape.layers, Number(config, "num_hidden_layers", 0));
   KV_ASSIGN_OR_RETURN(shape.heads, Number(config, "num_attention_heads", 0));
-  KV_ASSIGN_OR_RETURN(shape.kv_heads, Number(config, "num_key_value_heads", shape.heads));
+  const bool one_head = config.contains("multi_query") && config["multi_query"] == true;
+  KV_ASSIGN_OR_RETURN(shape.kv_heads,
+                      Number(config, "num_key_value_heads", one_head ? 1 : shape.heads));
   KV_ASSIGN_OR_RETURN(shape.hidden, Number(config, "hidden_size", 0));
   KV_ASSIGN_OR_RETURN(shape.head_dim, Number(config, "head_dim", 0));
   KV_ASSIGN_OR_RETURN(shape.latent, Number(config, "kv_lora_rank", 0));
@@ -102,7 +104,7 @@ kv::Result<std::vector<kv::KvGroup>> V4(const json& config, const Shape& shape) 
 kv::Result<uint32_t> FullLayers(const json& config, const Shape& shape) {
   const bool enabled =
       !config.contains("use_sliding_window") || config["use_sliding_window"] == true;
-  if (shape.window == 0 || !enabled) return shape.layers;
+  const bool slides = shape.window > 0 && enabled;
   if (config.contains("layer_types") && config["layer_types"].is_array()) {
     uint32_t full = 0;
     if (config["layer_types"].size() != shape.layers)
@@ -114,8 +116,9 @@ kv::Result<uint32_t> FullLayers(const json& config, const Shape& shape) {
       }
       if (type == "full_attention") ++full;
     }
-    return full;
+    return slides ? full : shape.layers;
   }
+  if (!slides) return shape.layers;
   KV_ASSIGN_OR_RETURN(const uint32_t pattern, Number(config, "sliding_window_pattern", 0));
   return pattern == 0 ? 0 : shape.layers / pattern;
 }
@@ -164,10 +167,13 @@ kv::Result<std::vector<kv::KvGroup>> Groups(const json& config, const Shape& sha
                                                      .element_bytes = shape.element_bytes})};
   }
   // Recurrent and hybrid models keep a state, not KV per token: a guess would be wrong.
-  for (const char* key : {"ssm_cfg", "mamba_d_state", "linear_num_key_heads", "state_size"}) {
-    if (config.contains(key)) {
+  // So do layers that use the KV of others.
+  for (const char* key :
+       {"ssm_cfg", "mamba_d_state", "linear_num_key_heads", "state_size", "ssm_state_size",
+        "hybrid_override_pattern", "num_kv_shared_layers"}) {
+    if (config.contains(key) && !config[key].is_null() && config[key] != 0) {
       return Invalid(
-          fmt::format("'{}' says that some layers keep a recurrent state: not understood; "
+          fmt::format("'{}' says that some layers keep no KV of their own: not understood; "
                       "give model.bytes_per_token instead",
                       key));
     }

@@ -89,6 +89,14 @@ TEST(ModelConfig, TypeCanBeOverridden) {
   EXPECT_THAT(ParseModelConfig(kCases[0].config, "fp5"), HasCode(kv::Code::kInvalid));
 }
 
+TEST(ModelConfig, OneHeadOfKeysMayServeAll) {
+  const auto layout = ParseModelConfig(
+      R"({"num_hidden_layers": 32, "num_attention_heads": 71, "hidden_size": 4544, "multi_query": true})",
+      "");
+  ASSERT_THAT(layout, IsOk());
+  EXPECT_DOUBLE_EQ(layout.value().BytesPerToken(), 32 * 2 * 64 * 2);
+}
+
 TEST(ModelConfig, RefusesWhatItDoesNotUnderstand) {
   const std::pair<const char*, const char*> broken[] = {
       {"[]", "not a JSON object"},
@@ -100,7 +108,12 @@ TEST(ModelConfig, RefusesWhatItDoesNotUnderstand) {
       {R"({"num_hidden_layers": 2, "num_attention_heads": 9, "num_key_value_heads": 2,
            "head_dim": 8})",
        "cannot share"},
-      {R"({"num_hidden_layers": 2, "state_size": 16})", "recurrent state"},
+      {R"({"num_hidden_layers": 2, "state_size": 16})", "KV of their own"},
+      {R"({"num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 8, "num_kv_shared_layers": 1})",
+       "num_kv_shared_layers"},
+      {R"({"num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 8,
+           "layer_types": ["full_attention", "conv"]})",
+       "conv"},
       {R"({"num_hidden_layers": 2, "compress_ratios": [7, 4]})", "compress ratio 7"},
       {R"({"num_hidden_layers": 2, "compress_ratios": [0], "kv_source_layer_ids": [5]})",
        "layer 5"},
