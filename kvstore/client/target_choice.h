@@ -22,8 +22,9 @@ struct TargetState {
 // Loop thread only.
 class TargetChooser {
  public:
-  // `count` distinct live targets: those with the shortest queues, among about equal ones those with
-  // the most room, so that all fill in step (decision 9). Nothing when fewer than `count` live.
+  // `count` distinct live targets: those with the shortest queues, among about equal ones those
+  // with the most room, so that all fill in step (decision 9). Nothing when fewer than `count`
+  // live.
   std::optional<std::vector<TargetId>> Choose(std::span<const TargetState> targets, size_t count,
                                               Random& random);
 

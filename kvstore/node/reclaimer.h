@@ -21,7 +21,8 @@ namespace cairn::kv {
 struct ReclaimerOptions {
   // The watermark, of each target. At least 2 segments: one for moves, one for puts.
   uint32_t free_segments_min_percent = 1;
-  uint32_t move_percent_max = 30;  // Bytes rewritten, of bytes put: of all targets that share stripes.
+  // Bytes rewritten, of bytes put: of all targets that share stripes.
+  uint32_t move_percent_max = 30;
   // How long a shard may be here before its stripe is published, where other nodes write stripes:
   // what is in no index for so long is garbage. 0: only this process writes.
   Nanos unpublished_age = {};

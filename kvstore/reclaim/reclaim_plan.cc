@@ -27,8 +27,8 @@ constexpr double kGainOfAll = 0.25;  // In small stores one segment says more.
 constexpr double kColdCost = 0.5;
 // At most this share of a segment is rewritten, so that freeing one always gains something.
 constexpr double kMoveShareMax = 0.75;
-// The cutoff moves slowly: it is found anew this often while the bytes of one target are replaced once,
-// on whichever of a planner's targets.
+// The cutoff moves slowly: it is found anew this often while the bytes of one target are replaced
+// once, on whichever of a planner's targets.
 constexpr uint64_t kRefreshesPerTurnover = 64;
 // One for moves, one for puts, one to free the next with: with two, small stores refused puts.
 constexpr uint64_t kSegmentsFreeMin = 3;

@@ -72,9 +72,9 @@ uint64_t MoveBudget(uint64_t bytes_put, uint64_t bytes_moved, uint64_t bytes_min
 // How many segments to free now: none while `free_count` is at least the watermark.
 uint64_t SegmentsWanted(uint64_t segments, uint64_t free_count, uint32_t free_percent_min);
 
-// One for all targets that hold shards of the same stripes, asked for one target after the other: those
-// of a store of one node. With one each, what counts as hot differs between them, and a stripe lives only until the first of
-// its targets thinks little of it; the rest of it is garbage on all others.
+// One for all targets that hold shards of the same stripes, those of a store of one node, asked for
+// one target after the other. With one each, what counts as hot differs between them, and a stripe
+// lives only until the first of its targets thinks little of it; the rest is garbage on all others.
 class ReclaimPlanner {
  public:
   // `segments` are all sealed segments of a target, or a fair sample of them. First those without

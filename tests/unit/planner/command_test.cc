@@ -65,7 +65,8 @@ TEST(Commands, WrongUsageIsTwoAndWrongInputIsOne) {
   EXPECT_THAT(TraceCommand({"lint", kTrace}).errors, HasSubstr("not block ids"));
   EXPECT_THAT(TraceCommand({"explain", kTrace, "--line", "9999"}).errors, HasSubstr("line 9999"));
   EXPECT_THAT(TraceCommand({"explain", kTrace, "--capacity", "100"}).errors, HasSubstr("no block"));
-  EXPECT_THAT(PlanCommand({"failures", "--failures-per-year", "inf"}).errors, HasSubstr("no number"));
+  EXPECT_THAT(PlanCommand({"failures", "--failures-per-year", "inf"}).errors,
+              HasSubstr("no number"));
   EXPECT_THAT(PlanCommand({"failures", "--outage", "-1 h"}).errors, HasSubstr("not below it"));
   EXPECT_THAT(PlanCommand({"failures", "--cycles", "18446744073709551615"}).errors,
               HasSubstr("100 M"));
