@@ -29,7 +29,7 @@ FAIL_OVER = 10.0      # Seconds after a fault in which a read may fail; in which
 # A client waits 2 s more for a node that may still write into its memory (kvstore/remote).
 RULES = history.Rules(budget=BUDGET, patience=FAIL_OVER, late=2.5)
 SPACES = (Space("faults", puts=({}, {"durable": 1}), data_shards=10, parity_shards=2),)
-SETTINGS = ("store.target_size=512 MiB", "cluster.lease=3 s")
+SETTINGS = ("store.target_size=256 MiB", "cluster.lease=3 s")
 
 
 def settle(cluster, timeout=120):
@@ -70,7 +70,7 @@ class ClusterUnderFaults(unittest.TestCase):
             for node in CLIENTS_AT:
                 cls.load.start(cls.cluster.connect(node), node)
             stack.callback(cls.load.ending.set)
-            cls.load.wait_for(1000, "get")
+            cls.load.wait_for(100)
             cls.healthy = time.time()
             cls.addClassCleanup(stack.pop_all().close)
 
@@ -91,13 +91,11 @@ class ClusterUnderFaults(unittest.TestCase):
         for op in ("get", "put"):
             before = history.latencies(told, op, end=self.healthy)
             during = history.latencies(told, op, begin=began, end=ended)
-            late = [one for one in during if one > 3 * percentile(before, 99)]
-            parts.append(f"{op} p99 {percentile(during, 99) * 1e3:.0f} ms of {len(during)}, {len(late)} of them"
-                         f" above 3 times the healthy {percentile(before, 99) * 1e3:.0f} ms")
+            parts.append(f"{op} p99 {percentile(during, 99) * 1e3:.0f} ms of {len(during)}"
+                         f" (healthy {percentile(before, 99) * 1e3:.0f} ms)")
         print(f"{what}: {', '.join(parts)}", flush=True)
 
-    def work_goes_on(self, gets=1000, puts=20):
-        """So many gets that a fault's first moments, in which it is not known yet, are few among them."""
+    def work_goes_on(self, gets=100, puts=20):
         self.load.wait_for(gets, "get")
         self.load.wait_for(puts, "put")
 
