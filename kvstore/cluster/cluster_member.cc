@@ -183,7 +183,8 @@ void ClusterMember::Follow() {
 void ClusterMember::SetPeers(const ClusterMap& map) {
   for (const NodeEntry& node : map.nodes()) {
     std::vector<std::string>& known = addresses_[node.id];
-    if (node.id == agent_->id() || known == node.addresses) continue;
+    const bool is_new = !node.addresses.empty() && known != node.addresses;
+    if (node.id == agent_->id() || !is_new) continue;
     const Status set = parts_.links.SetPeer(node.id, node.addresses);
     if (set.ok()) {
       known = node.addresses;

@@ -23,10 +23,10 @@ class ControlKeys {
 
   // What the coordinator reads in each step: reports, work, wishes. Ids are hex digits.
   std::string Members() const { return At("member/"); }
-  std::string Reports() const { return At("member/report/"); }
-  std::string Work() const { return At("member/work/"); }
-  std::string DrainNodes() const { return At("member/drain-node/"); }
-  std::string DrainTargets() const { return At("member/drain-target/"); }
+  std::string Reports() const { return Members() + "report/"; }
+  std::string Work() const { return Members() + "work/"; }
+  std::string DrainNodes() const { return Members() + "drain-node/"; }
+  std::string DrainTargets() const { return Members() + "drain-target/"; }
   std::string Usage() const { return At("usage/"); }
   std::string UsageTotal() const { return At("usage-total"); }
 

@@ -67,12 +67,15 @@ Task<bool> Reclaimer::ReclaimAll() {
   const std::shared_ptr<Event> running = running_;
   views_.clear();
   ++rounds_;
+  std::optional<uint64_t> budget;  // The same for all, where they share stripes.
   bool progress = false;
   bool lacking = false;
   for (const auto& target : parts_.targets) {
     const uint64_t wanted = FreeWanted(*target);
     if (wanted == 0 || stopping_) continue;
-    const bool freed = co_await ReclaimTarget(*target, wanted);
+    if (!TargetsShareStripes()) budget = MoveBudgetOf({&target, 1});
+    if (!budget) budget = MoveBudgetOf(parts_.targets);
+    const bool freed = co_await ReclaimTarget(*target, wanted, *budget);
     progress = progress || freed;
     lacking = lacking || FreeSegments(*target) == 0;
   }
@@ -81,7 +84,8 @@ Task<bool> Reclaimer::ReclaimAll() {
   co_return progress || !lacking;
 }
 
-Task<bool> Reclaimer::ReclaimTarget(LocalTarget& target, uint64_t segments_wanted) {
+Task<bool> Reclaimer::ReclaimTarget(LocalTarget& target, uint64_t segments_wanted,
+                                    uint64_t move_bytes_max) {
   std::vector<Candidate> candidates = Candidates(target);
   if (candidates.empty()) co_return false;
   co_await CollectShards(target, candidates);
@@ -89,7 +93,7 @@ Task<bool> Reclaimer::ReclaimTarget(LocalTarget& target, uint64_t segments_wante
   for (Candidate& candidate : candidates) views.push_back(std::move(candidate.view));
   const ReclaimNeed need{
       .segments_wanted = segments_wanted,
-      .move_bytes_max = MoveBudgetOf(target),
+      .move_bytes_max = move_bytes_max,
       .now_seconds = static_cast<uint32_t>(parts_.clock.UnixNow().value / 1000)};
   ReclaimPlanner& planner = planners_[TargetsShareStripes() ? TargetId{} : target.id()];
   std::vector<SegmentReclaim> plan = planner.Plan(views, need);
@@ -103,21 +107,17 @@ Task<bool> Reclaimer::ReclaimTarget(LocalTarget& target, uint64_t segments_wante
   co_return any_freed;
 }
 
-uint64_t Reclaimer::MoveBudgetOf(const LocalTarget& target) const {
+uint64_t Reclaimer::MoveBudgetOf(std::span<const std::unique_ptr<LocalTarget>> sharers) const {
   uint64_t put = 0;
   uint64_t moved = 0;
   uint64_t segment_of_each = 0;
-  uint64_t sharers = 0;
-  for (const auto& other : parts_.targets) {
-    if (!TargetsShareStripes() && other.get() != &target) continue;
-    const SegmentLogStats stats = other->log().stats();
+  for (const auto& target : sharers) {
+    const SegmentLogStats stats = target->log().stats();
     put += stats.bytes_appended - stats.bytes_moved;
     moved += stats.bytes_moved;
-    segment_of_each += stats.capacity_bytes / other->log().segments().size();
-    ++sharers;
+    segment_of_each += stats.capacity_bytes / target->log().segments().size();
   }
-  // A part for each: what the first ones move, the last ones must not have to evict.
-  return MoveBudget(put, moved, segment_of_each, options_.move_percent_max) / sharers;
+  return MoveBudget(put, moved, segment_of_each, options_.move_percent_max) / sharers.size();
 }
 
 // All sealed segments; or, where these are many, the ones that look empty and a sample of the rest

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -67,11 +68,14 @@ class Reclaimer final : public SpaceKeeper {
   uint64_t FreeWanted(const LocalTarget& target) const;
   Task<bool> ReclaimAll();
   // Whether a segment was freed.
-  Task<bool> ReclaimTarget(LocalTarget& target, uint64_t segments_wanted);
+  Task<bool> ReclaimTarget(LocalTarget& target, uint64_t segments_wanted,
+                           uint64_t move_bytes_max);
   // Whether the shards of a stripe are on targets of this node: no other node has any. In a cluster
   // they are on as many nodes, and two targets of one node have nothing in common.
   bool TargetsShareStripes() const { return options_.unpublished_age.value == 0; }
-  uint64_t MoveBudgetOf(const LocalTarget& target) const;
+  // Bytes that each of them may rewrite now: an equal part of what is left to all, as what the
+  // first ones moved the last ones would have to evict.
+  uint64_t MoveBudgetOf(std::span<const std::unique_ptr<LocalTarget>> sharers) const;
   std::vector<Candidate> Candidates(const LocalTarget& target);
   Task<void> CollectShards(const LocalTarget& target, std::vector<Candidate>& candidates);
   Task<void> LookUpStates(Candidate& candidate, size_t begin, size_t end);

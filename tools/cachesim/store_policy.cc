@@ -13,7 +13,6 @@ namespace {
 
 // The log keeps one segment for moves, and starts each with a header.
 constexpr uint64_t kSegmentsForMoves = 1;
-constexpr uint32_t kPassedOverMax = 16;  // As kvstore/client/target_choice.cc.
 constexpr uint64_t kRecordHeaderBytes = 64;
 constexpr uint64_t kManifestBytes = 96;  // Without targets and blocks.
 constexpr uint64_t kManifestBlockBytes = 40;
@@ -183,7 +182,8 @@ void StorePolicy::WriteStripe(std::vector<uint32_t> blocks, size_t position, uin
                   .generation = stripes_[at].generation};
   writing_ = at;
   ++counts_.stripes_written;
-  for (const uint32_t number : ChooseTargets(width)) {
+  for (const kv::TargetId id : ChooseTargets(width)) {
+    const auto number = static_cast<uint32_t>(id.value);
     Target& target = targets_[number];
     uint32_t segment = Append(target, at, Purpose::kPut);
     for (int attempt = 0; segment == kNone && attempt < 16; ++attempt) {
@@ -231,38 +231,13 @@ uint64_t StorePolicy::HeaderBytes(uint64_t blocks, uint64_t data_shards, double 
   return (bytes + options_.header_bytes - 1) / options_.header_bytes * options_.header_bytes;
 }
 
-// As kv::TargetChooser: those with the most room for puts; at random where they are alike.
-std::vector<uint32_t> StorePolicy::ChooseTargets(uint32_t count) {
-  struct Candidate {
-    uint32_t target = 0;
-    uint64_t room = 0;
-    bool is_due = false;
-  };
-  std::vector<Candidate> candidates;
-  uint64_t most = 0;
+// Their ids are their numbers. None has a queue.
+std::vector<kv::TargetId> StorePolicy::ChooseTargets(uint32_t count) {
+  std::vector<kv::TargetState> states;
   for (uint32_t i = 0; i < targets_.size(); ++i) {
-    candidates.push_back({.target = i, .room = RoomForPuts(targets_[i])});
-    most = std::max(most, candidates.back().room);
+    states.push_back({.id = {i}, .live = true, .free_bytes = RoomForPuts(targets_[i])});
   }
-  const uint32_t turn = std::max<uint32_t>(
-      kPassedOverMax, 2 * static_cast<uint32_t>(targets_.size()) / std::max(1u, count));
-  for (Candidate& one : candidates) {
-    one.is_due = targets_[one.target].passed_over >= turn && one.room >= most / 2;
-  }
-  for (size_t i = candidates.size(); i > 1; --i) {
-    std::swap(candidates[i - 1], candidates[random_.Below(i)]);
-  }
-  std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
-    return a.is_due != b.is_due ? a.is_due : a.room > b.room;
-  });
-  std::vector<uint32_t> chosen;
-  for (uint32_t i = 0; i < candidates.size(); ++i) {
-    const uint32_t target = candidates[i].target;
-    uint32_t& passed_over = targets_[target].passed_over;
-    passed_over = i < count ? 0 : passed_over + 1;
-    if (i < count) chosen.push_back(target);
-  }
-  return chosen;
+  return chooser_.Choose(states, count, random_).value();
 }
 
 // In free segments and in the rest of those open for puts.
@@ -314,15 +289,19 @@ uint32_t StorePolicy::Append(Target& target, uint32_t stripe, Purpose purpose) {
 }
 
 void StorePolicy::MakeRoom() {
+  const uint64_t budget = kv::MoveBudget(counts_.bytes_written, counts_.bytes_rewritten,
+                                         options_.segment_bytes * targets_.size(),
+                                         options_.move_percent_max) /
+                          targets_.size();
   for (uint32_t i = 0; i < targets_.size(); ++i) {
     const Target& target = targets_[i];
     const uint64_t wanted = kv::SegmentsWanted(target.segments.size(), target.free_count,
                                                options_.free_percent_min);
-    if (wanted > 0) Reclaim(i, wanted);
+    if (wanted > 0) Reclaim(i, wanted, budget);
   }
 }
 
-void StorePolicy::Reclaim(uint32_t number, uint64_t segments_wanted) {
+void StorePolicy::Reclaim(uint32_t number, uint64_t segments_wanted, uint64_t move_bytes_max) {
   Target& target = targets_[number];
   std::vector<kv::SegmentView> views;
   std::vector<uint32_t> sealed;
@@ -338,10 +317,7 @@ void StorePolicy::Reclaim(uint32_t number, uint64_t segments_wanted) {
   }
   const kv::ReclaimNeed need{
       .segments_wanted = segments_wanted,
-      .move_bytes_max = kv::MoveBudget(counts_.bytes_written, counts_.bytes_rewritten,
-                                       options_.segment_bytes * targets_.size(),
-                                       options_.move_percent_max) /
-                        targets_.size(),
+      .move_bytes_max = move_bytes_max,
       .now_seconds = static_cast<uint32_t>(now_ms_ / 1000)};
   for (const kv::SegmentReclaim& reclaim : planner_.Plan(views, need)) {
     const uint32_t at = sealed[reclaim.segment];

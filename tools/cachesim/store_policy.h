@@ -9,6 +9,7 @@
 
 #include "kvstore/base/random.h"
 #include "kvstore/base/result.h"
+#include "kvstore/client/target_choice.h"
 #include "kvstore/reclaim/reclaim_plan.h"
 #include "tools/cachesim/access.h"
 #include "tools/cachesim/block_table.h"
@@ -109,7 +110,6 @@ class StorePolicy {
     std::vector<Segment> segments;
     std::vector<uint32_t> open;  // For puts by class, then for moves by class; kNone: none.
     uint64_t free_count = 0;
-    uint32_t passed_over = 0;  // Stripes in a row that were put elsewhere.
   };
   enum class Purpose { kPut, kMove };
 
@@ -121,12 +121,12 @@ class StorePolicy {
   // Width in shards, and the bytes of each one's record.
   std::pair<uint32_t, uint64_t> ShapeOf(uint64_t blocks) const;
   uint64_t HeaderBytes(uint64_t blocks, uint64_t data_shards, double payload) const;
-  std::vector<uint32_t> ChooseTargets(uint32_t count);
+  std::vector<kv::TargetId> ChooseTargets(uint32_t count);
   uint64_t RoomForPuts(const Target& target) const;
   // The segment, or kNone when none has room.
   uint32_t Append(Target& target, uint32_t stripe, Purpose purpose);
   void MakeRoom();
-  void Reclaim(uint32_t target, uint64_t segments_wanted);
+  void Reclaim(uint32_t target, uint64_t segments_wanted, uint64_t move_bytes_max);
   kv::ShardView ViewOf(uint32_t stripe) const;
   bool IsAt(const Shard& shard, Place place) const;
   bool Move(uint32_t stripe, Place from);
@@ -142,6 +142,7 @@ class StorePolicy {
   std::vector<uint32_t> spare_stripes_;  // Entries of stripes_ to be used again.
   std::vector<Target> targets_;
   kv::ReclaimPlanner planner_;
+  kv::TargetChooser chooser_;
   int64_t now_ms_ = 0;
   uint32_t writing_ = kNone;  // Not to be reclaimed.
   StorePolicyCounts counts_;

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <optional>
 
+#include "kvstore/base/date_time.h"
 #include "kvstore/config/quantity.h"
 #include "tools/cairn/keys.h"
 
@@ -37,14 +39,11 @@ std::string FormatTime(kv::UnixMillis at) {
 kv::Result<kv::UnixMillis> ParseTime(const std::string& text, kv::UnixMillis now) {
   const auto span = kv::ParseDuration(text);
   if (span.ok()) return kv::UnixMillis{now.value + span.value().value / 1'000'000};
-  std::tm calendar{};
-  const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &calendar);
-  if (end == nullptr || *end != '\0') {
-    return Status(Code::kInvalid, "'" + text +
-                                      "' is no time: write a span from now, such as '3 d', or "
-                                      "2026-12-31T23:59:59Z");
-  }
-  return kv::UnixMillis{int64_t{::timegm(&calendar)} * 1000};
+  const std::optional<kv::UnixMillis> date = kv::ParseDateTime(text);
+  if (date) return *date;
+  return Status(Code::kInvalid, "'" + text +
+                                    "' is no time: write a span from now, such as '3 d', or "
+                                    "2026-12-31T23:59:59Z");
 }
 
 std::string FromNow(kv::UnixMillis at, kv::UnixMillis now) {

@@ -33,14 +33,16 @@ std::string Snippet(const std::string& text, size_t at) {
 
 std::string ReasonOf(const std::string& part) {
   if (part.starts_with("tools")) return "tools_changed";
-  if (part == "system" || part == "instructions" || part.ends_with(".system") ||
-      part.ends_with(".developer")) {
-    return "system_changed";
-  }
+  if (IsSystemPart(part)) return "system_changed";
   return "messages_changed";
 }
 
 }  // namespace
+
+bool IsSystemPart(std::string_view part) {
+  return part == "system" || part == "instructions" || part.ends_with(".system") ||
+         part.ends_with(".developer");
+}
 
 std::string_view MissReasonName(MissReason reason) {
   switch (reason) {

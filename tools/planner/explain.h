@@ -75,6 +75,9 @@ struct MissSummary {
   std::string ToText() const;
 };
 
+// Of a system prompt, wherever the API puts it: "system", "messages[0].developer".
+bool IsSystemPart(std::string_view part);
+
 // Where two prompts first differ, as text.
 struct TextChange {
   bool differs = false;

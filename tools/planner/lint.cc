@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "tools/planner/quantity.h"
 #include "tools/planner/table.h"
+#include "tools/trace/sources.h"
 
 namespace cairn::tools {
 namespace {
@@ -149,17 +149,13 @@ const char* ChangeRule(const TextRequest& earlier, const TextRequest& later,
   return change.reason == "system_changed" ? "system-changed" : "history-edited";
 }
 
-bool IsBeforeTheConversation(std::string_view part) {
-  return part.starts_with("tools") || part.ends_with("system") || part.ends_with("developer") ||
-         part == "instructions";
-}
-
 // Where a log names no sessions, requests are of one conversation when it begins with the same
 // message: whoever holds it sends all of it again.
 uint64_t ConversationOf(const TextRequest& request) {
   if (request.base.session != 0) return request.base.session;
   for (const Piece& piece : request.pieces) {
-    if (!IsBeforeTheConversation(piece.part)) return std::hash<std::string>()(piece.text);
+    const bool is_before = piece.part.starts_with("tools") || IsSystemPart(piece.part);
+    if (!is_before) return SessionNumber(piece.text);
   }
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <unordered_map>
 
 #include "kvstore/layout/known_models.h"
@@ -127,6 +128,54 @@ kv::Result<std::unique_ptr<TraceSource>> Transformed(const ConvertFlags& flags) 
   return source;
 }
 
+// A file that takes its name when it is whole: it may replace the one that is read, and what fails
+// leaves nothing. A pipe or a device is written as it is.
+class Output {
+ public:
+  static kv::Result<Output> Create(const std::string& name) {
+    Output output;
+    std::error_code missing;  // Then it is made.
+    output.name_ = std::filesystem::weakly_canonical(name, missing).string();
+    const auto kind = std::filesystem::status(output.name_, missing).type();
+    const bool is_file = kind == std::filesystem::file_type::regular ||
+                         kind == std::filesystem::file_type::not_found;
+    output.path_ = is_file ? output.name_ + ".partial" : output.name_;
+    output.file_.reset(std::fopen(output.path_.c_str(), "wb"));
+    if (output.file_ == nullptr) return kv::Status(kv::Code::kInvalid, "cannot write " + name);
+    return output;
+  }
+  Output(Output&&) = default;
+  ~Output() {
+    std::error_code gone;
+    if (file_ != nullptr && path_ != name_) std::filesystem::remove(path_, gone);
+  }
+
+  kv::Status Write(const std::string& text) {
+    if (std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size()) return kv::Status();
+    return {kv::Code::kNoSpace, "cannot finish writing " + name_};
+  }
+  kv::Status Finish() {
+    if (std::fflush(file_.get()) != 0) {
+      return {kv::Code::kNoSpace, "cannot finish writing " + name_};
+    }
+    if (path_ != name_ && std::rename(path_.c_str(), name_.c_str()) != 0) {
+      return {kv::Code::kInvalid, "cannot replace " + name_};
+    }
+    file_.reset();
+    return kv::Status();
+  }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { (void)std::fclose(file); }
+  };
+  Output() = default;
+
+  std::string name_;
+  std::string path_;  // Of what is written until it is whole.
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
 kv::Status RunConvert(ConvertFlags flags, CommandResult& result) {
   if (flags.to != "mooncake" && flags.to != "bailian") {
     return {kv::Code::kInvalid,
@@ -134,14 +183,7 @@ kv::Status RunConvert(ConvertFlags flags, CommandResult& result) {
   }
   flags.sample.seed = flags.scale.seed = flags.input.seed;
   KV_ASSIGN_OR_RETURN(std::unique_ptr<TraceSource> source, Transformed(flags));
-  // Beside the file that it replaces, which may be the one that is read; what fails leaves nothing.
-  std::error_code no_file;
-  const auto kind = std::filesystem::status(flags.output, no_file).type();
-  const bool replaces = kind == std::filesystem::file_type::regular ||
-                        kind == std::filesystem::file_type::not_found;
-  const std::string path = replaces ? flags.output + ".partial" : flags.output;
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return {kv::Code::kInvalid, "cannot write " + path};
+  KV_ASSIGN_OR_RETURN(Output output, Output::Create(flags.output));
   std::unordered_map<uint64_t, uint64_t> turns;
   Request request;
   uint64_t written = 0;
@@ -153,17 +195,11 @@ kv::Status RunConvert(ConvertFlags flags, CommandResult& result) {
     const std::string line = flags.to == "mooncake" ? MooncakeLine(request, source->block_tokens())
                                                     : BailianLine(request, source->block_tokens(),
                                                                   ++turns[request.session]);
-    if (std::fwrite(line.data(), 1, line.size(), file) != line.size()) {
-      status = {kv::Code::kNoSpace, "cannot finish writing " + flags.output};
-    }
+    status = output.Write(line);
     ++written;
   }
-  if (std::fclose(file) != 0 && status.ok()) status = {kv::Code::kNoSpace, "cannot finish writing"};
-  if (replaces && status.ok() && std::rename(path.c_str(), flags.output.c_str()) != 0) {
-    status = {kv::Code::kInvalid, "cannot replace " + flags.output};
-  }
-  if (replaces && !status.ok()) std::filesystem::remove(path, no_file);
   KV_RETURN_IF_ERROR(status);
+  KV_RETURN_IF_ERROR(output.Finish());
   result.output = fmt::format("{} requests written, {} broken lines skipped\n", written,
                               source->issues().lines_skipped);
   for (const std::string& issue : source->issues().first) result.errors += issue + "\n";

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "kvstore/base/random.h"
+#include "kvstore/node/embedded/embedded_node.h"
 #include "tools/replay/prediction.h"
 #include "tools/replay/replay_store.h"
 
@@ -13,7 +14,6 @@ namespace cairn::tools {
 namespace {
 
 constexpr uint32_t kTargets = 12;
-constexpr uint64_t kTargetBytesMin = 64 * kv::kMiB;
 constexpr uint64_t kCapacityMax = 1024 * kv::kTiB;
 
 uint64_t AnswerBlock(uint64_t request, uint64_t index) {
@@ -24,7 +24,7 @@ kv::Status Check(const ReplayOptions& options) {
   if (!(options.bytes_per_token > 0) || !std::isfinite(options.bytes_per_token)) {
     return {kv::Code::kInvalid, "the bytes per token must be above zero"};
   }
-  if (options.connect.empty() && (options.capacity_bytes < kTargets * kTargetBytesMin ||
+  if (options.connect.empty() && (options.capacity_bytes < kTargets * kv::kTargetSizeMin ||
                                   options.capacity_bytes > kCapacityMax)) {
     return {kv::Code::kInvalid,
             "the capacity is 768 MiB (12 targets of 64 MiB) to 1 PiB"};

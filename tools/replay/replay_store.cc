@@ -107,7 +107,7 @@ class RunningStore final : public ReplayStore {
 
 Result<std::unique_ptr<ReplayStore>> ReplayStore::InFolder(const FolderStoreOptions& options,
                                                            kv::Log& log) {
-  // A store's lock, or what is no store's. (Tests prepare targets.)
+  // A store in use, or what is no store's. Targets that nobody has locked are taken as they are.
   std::error_code missing;  // Then the folder is made.
   for (const auto& entry : std::filesystem::directory_iterator(options.data_dir, missing)) {
     if (entry.path().filename().string().starts_with("target-")) continue;

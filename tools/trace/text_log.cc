@@ -5,13 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <ctime>
-#include <optional>
 #include <string>
 
+#include "kvstore/base/date_time.h"
 #include "kvstore/base/digest.h"
 #include "tools/trace/sources.h"
 
@@ -133,28 +130,6 @@ void ReadResponse(const object& record, uint32_t bytes_per_token, TextRequest& r
   }
 }
 
-// A date and time of RFC 3339.
-std::optional<int64_t> MillisecondsOf(std::string_view date) {
-  const std::string text(date);
-  std::tm parts{};
-  const char* rest = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  if (rest == nullptr) rest = ::strptime(text.c_str(), "%Y-%m-%d %H:%M:%S", &parts);
-  if (rest == nullptr) return std::nullopt;
-  double fraction = 0;
-  if (*rest == '.') {
-    char* end = nullptr;
-    fraction = std::strtod(rest, &end);
-    rest = end;
-  }
-  int hours = 0;
-  int minutes = 0;
-  char sign = '+';
-  const bool is_utc = *rest == '\0' || std::string_view(rest) == "Z";
-  if (!is_utc && std::sscanf(rest, "%c%2d:%2d", &sign, &hours, &minutes) != 3) return std::nullopt;
-  const int64_t offset = (hours * 60 + minutes) * 60 * (sign == '-' ? -1 : 1);
-  return (int64_t{::timegm(&parts)} - offset) * 1000 + static_cast<int64_t>(fraction * 1000);
-}
-
 uint64_t ReadSession(const object& record, const object& body) {
   for (const object& place : {record, body}) {
     for (const char* path : {"/session_id", "/session", "/headers/x-claude-code-session-id",
@@ -203,11 +178,12 @@ struct TextLog::State {
       double time = 0;
       std::string_view date;
       if (!record.at_key(key).get_string().get(date)) {
-        const std::optional<int64_t> date_ms = MillisecondsOf(date);
-        if (!date_ms) {
+        auto at = kv::ParseDateTime(std::string(date));
+        if (!at) at = kv::ParseDateTime(std::string(date) + "Z");  // Logs often leave it out.
+        if (!at) {
           return Broken("has a time that is neither a number nor like 2026-11-29T10:11:01Z");
         }
-        latest_ms = std::max(latest_ms, *date_ms);
+        latest_ms = std::max(latest_ms, at->value);
         break;
       }
       if (!record.at_key(key).get_double().get(time) && std::isfinite(time) &&

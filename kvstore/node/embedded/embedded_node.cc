@@ -23,7 +23,7 @@ Status CheckOptions(const EmbeddedOptions& options) {
   if (options.targets < 1 || options.targets > 100) {
     return Status(Code::kInvalid, "a node has 1 to 100 targets");
   }
-  if (options.target_bytes < 16 * kSegmentSizeMin || options.target_bytes % kSectorSize != 0) {
+  if (options.target_bytes < kTargetSizeMin || options.target_bytes % kSectorSize != 0) {
     return Status(Code::kInvalid, "a target has at least 64 MiB, in whole sectors");
   }
   const AdmissionOptions& admission = options.node.store.admission;

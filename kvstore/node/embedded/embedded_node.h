@@ -15,6 +15,9 @@
 
 namespace cairn::kv {
 
+// Of target_bytes: as many segments as reclaim needs to choose from.
+inline constexpr uint64_t kTargetSizeMin = 16 * kSegmentSizeMin;
+
 struct EmbeddedOptions {
   std::string data_dir;
   uint32_t targets = 12;             // Files that stand for SSDs: each its own failure domain.

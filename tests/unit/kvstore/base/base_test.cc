@@ -5,6 +5,7 @@
 
 #include "kvstore/base/bytes.h"
 #include "kvstore/base/checksum.h"
+#include "kvstore/base/date_time.h"
 #include "kvstore/base/digest.h"
 #include "kvstore/base/hmac.h"
 #include "kvstore/base/random.h"
@@ -110,6 +111,20 @@ TEST(Digest, HmacIsThatOfRfc4231) {
   EXPECT_TRUE(SameSecret(AsBytes("one"), AsBytes("one")));
   EXPECT_FALSE(SameSecret(AsBytes("one"), AsBytes("onf")));
   EXPECT_FALSE(SameSecret(AsBytes("one"), AsBytes("ones")));
+}
+
+TEST(DateTime, IsReadAsRfc3339HasIt) {
+  const int64_t at = 1'796'083'199'000;
+  EXPECT_EQ(ParseDateTime("2026-11-30T23:59:59Z"), UnixMillis{at});
+  EXPECT_EQ(ParseDateTime("2026-11-30 23:59:59.25Z"), UnixMillis{at + 250});
+  EXPECT_EQ(ParseDateTime("2026-12-01T01:29:59.123456789+01:30"), UnixMillis{at + 123});
+  EXPECT_EQ(ParseDateTime("2026-11-30T18:59:59-05:00"), UnixMillis{at});
+  for (const char* wrong :
+       {"", "yesterday", "2026-11-30", "2026-11-30T23:59:59", "1796083199",
+        "2026-11-30T23:59:59Zulu", "2026-11-30T23:59:59+1", "2026-13-30T00:00:00Z",
+        "2026-11-30T23:59:59+02:00 CET", "2026-11-30T23:59:59+99:00"}) {
+    EXPECT_EQ(ParseDateTime(wrong), std::nullopt) << wrong;
+  }
 }
 
 }  // namespace
