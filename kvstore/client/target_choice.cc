@@ -10,6 +10,7 @@
 namespace cairn::kv {
 namespace {
 
+// A target is due when others were chosen so often in a row, and twice as often as by turns.
 constexpr size_t kPassedOverMax = 16;
 constexpr size_t kRemembered = 1 << 16;  // Targets, of those that have left too.
 
@@ -41,10 +42,10 @@ std::optional<std::vector<TargetId>> TargetChooser::Choose(std::span<const Targe
   }
   if (rest.size() < count) return std::nullopt;
   if (passed_over_.size() > kRemembered) passed_over_.clear();
-  const size_t turn = std::max(kPassedOverMax, 2 * rest.size() / std::max<size_t>(1, count));
+  const size_t due_at = std::max(kPassedOverMax, 2 * rest.size() / std::max<size_t>(1, count));
   for (Candidate& one : rest) {
     one.is_due =
-        passed_over_[one.state.id.value] >= turn && one.state.free_bytes >= most_room / 2;
+        passed_over_[one.state.id.value] >= due_at && one.state.free_bytes >= most_room / 2;
   }
   for (size_t i = rest.size(); i > 1; --i) std::swap(rest[i - 1], rest[random.Below(i)]);
   std::stable_sort(rest.begin(), rest.end(), IsBetter);
