@@ -231,7 +231,14 @@ class Judge:
         return self.verdict
 
     def violation(self, operation, what):
-        self.verdict.violations.append(f"{what}: {operation}")
+        """With all that is known of the block, and what broke from its first put on."""
+        changes = self.puts[operation.space, operation.key] + self.removals_of(operation)
+        changes = sorted((one for one in changes if one.begin <= operation.end), key=lambda one: one.begin)
+        first = changes[0].begin if changes else operation.begin
+        faults = [f"node {node} at fault [{began:.3f}, {ended:.3f}]" for node, began, ended in self.faults.faults
+                  if began <= operation.end and ended >= first]
+        story = "".join(f"\n    {line}" for line in [*changes, *faults])
+        self.verdict.violations.append(f"{what}: {operation}{story}")
 
     # --- Time ---
 
