@@ -115,7 +115,30 @@ std::vector<TargetPort*> HomeIndex::RefilersOf(const StripeName& name) const {
   return ports;
 }
 
-Task<Status> HomeIndex::Adopt(IndexedStripe stripe) {
+Task<Status> HomeIndex::Adopt(TargetPort& from, StripeId stripe, uint64_t& adopted) {
+  if (!adopting_.emplace(stripe, false).second) co_return Status();  // Another pass does it.
+  Status outcome;
+  auto found = co_await from.ReadFiled(stripe);
+  if (found.ok()) {
+    const Manifest manifest = found.value().manifest;
+    const StripeName name{manifest.space, manifest.run, stripe};
+    const bool lost = co_await targets_.IsLost(manifest);
+    if (lost) {
+      outcome = co_await from.Withdraw(name);
+    } else if (!adopting_[stripe]) {
+      outcome = co_await AdoptRead(std::move(found).value());
+      if (outcome.ok()) ++adopted;
+      // A removal began meanwhile, and may have passed the replica here before this was filed.
+      if (adopting_[stripe]) outcome = co_await Remove(name, MissReason::kAbsent);
+    }
+  } else if (found.code() != Code::kNotFound) {  // Not withdrawn meanwhile.
+    outcome = found.status();
+  }
+  adopting_.erase(stripe);
+  co_return outcome;
+}
+
+Task<Status> HomeIndex::AdoptRead(IndexedStripe stripe) {
   const Manifest& manifest = stripe.manifest;
   const StripeId id = manifest.stripe;
   const bool busy = gone_.IsGoing(id) || publishing_.contains(id) || republishing_.contains(id);

@@ -45,7 +45,7 @@ HomeIndex::HomeIndex(Parts parts, uint64_t cache_bytes_max)
       cache_(cache_bytes_max) {}
 
 Task<Result<KnownRunPtr>> HomeIndex::Load(RunKey key, std::span<const BlockId> wanted) {
-  const KnownRunPtr known = cache_.Find(key);
+  const KnownRunPtr known = KnownHere(key);
   if (known != nullptr && (known->complete || judge_.AllUsable(*known, wanted))) co_return known;
   const RunReader::Ask ask = settled_ ? RunReader::Ask::kReplicas : RunReader::Ask::kUntilFound;
   co_return co_await LoadAnew(key, wanted, ask);
@@ -56,12 +56,28 @@ Task<Result<KnownRunPtr>> HomeIndex::LoadAll(RunKey key) {
   co_return co_await LoadAnew(key, any, RunReader::Ask::kAll);
 }
 
+Task<Result<KnownRunPtr>> HomeIndex::LoadFiled(RunKey key) {
+  const std::span<const BlockId> any;
+  auto run = co_await reader_.Read(key, any, RunReader::Ask::kAll);
+  if (!run.ok()) co_return run.status();
+  co_return std::make_shared<KnownRun>(std::move(run).value());
+}
+
+// Another home may have filed and removed what it liked since an earlier tenure.
+KnownRunPtr HomeIndex::KnownHere(const RunKey& key) {
+  const KnownRunPtr known = cache_.Find(key);
+  if (known == nullptr || known->tenure == TenureOf(key).since) return known;
+  cache_.Forget(key);
+  return nullptr;
+}
+
 Task<Result<KnownRunPtr>> HomeIndex::LoadAnew(RunKey key, std::span<const BlockId> wanted,
                                               RunReader::Ask ask) {
   for (uint32_t attempt = 0;; ++attempt) {
     Loading& loading = loading_[key];  // A std::map: stays where it is.
     ++loading.readers;
     const uint64_t changes_before = loading.changes;
+    const uint64_t tenure = TenureOf(key).since;
     auto run = co_await reader_.Read(key, wanted, ask);
     const bool changed = loading.changes != changes_before;
     if (--loading.readers == 0) loading_.erase(key);
@@ -73,7 +89,8 @@ Task<Result<KnownRunPtr>> HomeIndex::LoadAnew(RunKey key, std::span<const BlockI
     if (changed && attempt + 1 < kReadAttempts) continue;
     // A replica that is not known to have all proves nothing by what it lacks.
     KnownRun& found = run.value();
-    if (!tenure_.Of(GroupHashOf(key.space, key.run)).whole) found.complete = found.answered_by_all;
+    if (!TenureOf(key).whole) found.complete = found.answered_by_all;
+    found.tenure = tenure;
     const KnownRunPtr kept = cache_.Insert(key, std::move(run).value());
     if (changed) kept->complete = false;
     co_return kept;
@@ -106,7 +123,7 @@ void HomeIndex::Touch(KnownStripe& stripe) {
 
 void HomeIndex::NoteUse(const StripeName& name, const StripeUse& use) {
   for (TargetPort* port : placement_.FilersOf(name.stripe)) port->Touch(name.stripe, use);
-  const KnownRunPtr run = cache_.Find({name.space, name.run});
+  const KnownRunPtr run = KnownHere({name.space, name.run});
   const KnownStripePtr known = run == nullptr ? nullptr : FindIn(*run, name.stripe);
   if (known != nullptr) known->expires_at = std::max(known->expires_at, use.expires_at);
 }
@@ -180,7 +197,7 @@ Task<Status> HomeIndex::Remove(StripeName name, MissReason reason) {
   const RunKey key{name.space, name.run};
   KnownStripePtr known;
   if (reason == MissReason::kAbsent) {
-    const KnownRunPtr run = cache_.Find(key);  // Tells where the shards are.
+    const KnownRunPtr run = KnownHere(key);  // Tells where the shards are.
     if (run != nullptr) known = FindIn(*run, name.stripe);
   } else {
     // For the reason of later misses; without the run at hand the misses are just kAbsent.
@@ -201,8 +218,10 @@ Task<Status> HomeIndex::Remove(StripeName name, MissReason reason) {
   if (is_first && state && !publishing_.contains(name.stripe)) {
     ledger_.Remove(state->space, {state->payload_bytes, state->keep_until}, NowSeconds());
   }
-  const auto republishing = republishing_.find(name.stripe);
-  if (republishing != republishing_.end()) republishing->second = true;
+  for (std::map<StripeId, bool>* filing : {&republishing_, &adopting_}) {
+    const auto found = filing->find(name.stripe);
+    if (found != filing->end()) found->second = true;
+  }
   Status outcome = co_await TakeOut(name, std::move(known));
   if (!is_first) co_return RemovedOr(outcome);  // Another call does the same; it counts.
   gone_.End(name.stripe);

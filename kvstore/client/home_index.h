@@ -45,6 +45,7 @@ class HomeIndex final : public StripeIndex {
   Task<Status> Remove(StripeName name, MissReason reason) override;
   Task<Result<KnownRunPtr>> Load(RunKey key, std::span<const BlockId> wanted) override;
   Task<Result<KnownRunPtr>> LoadAll(RunKey key) override;
+  Task<Result<KnownRunPtr>> LoadFiled(RunKey key) override;
   const RunJudge& judge() const override { return judge_; }
   Task<std::vector<StripeReport>> StatesOf(std::vector<StripeId> stripes) override;
   Task<Result<StripeName>> NameOf(StripeId stripe) override;
@@ -61,9 +62,10 @@ class HomeIndex final : public StripeIndex {
   // Publishes, unless all blocks of the stripe are there already, whole: kConflict. Of several
   // writers of the same blocks the first wins.
   Task<Status> PublishFirst(IndexedStripe stripe, Durability durability);
-  // What another replica of the run has filed, and the one here lacks: it is filed and counted
-  // here, unless it is on its way in or out just now.
-  Task<Status> Adopt(IndexedStripe stripe);
+  // What another replica has filed, and the one here lacks, is filed and counted here, and that is
+  // added to `adopted`; unless it is on its way in or out just now. What cannot be restored was
+  // removed while that replica was away: it is withdrawn there.
+  Task<Status> Adopt(TargetPort& from, StripeId stripe, uint64_t& adopted);
   // Hits that another node saw.
   void NoteUse(const StripeName& name, const StripeUse& use);
 
@@ -110,8 +112,12 @@ class HomeIndex final : public StripeIndex {
 
   uint32_t NowSeconds() const { return static_cast<uint32_t>(clock_.UnixNow().value / 1000); }
   Tenure TenureOf(StripeId stripe) const { return tenure_.Of(GroupHashOf(stripe)); }
+  Tenure TenureOf(const RunKey& key) const { return tenure_.Of(GroupHashOf(key.space, key.run)); }
+  // The run in the cache, if it was read since this process became its home.
+  KnownRunPtr KnownHere(const RunKey& key);
   // Whether what the replicas here do not show is nowhere.
   bool IsSure(StripeId stripe) const;
+  Task<Status> AdoptRead(IndexedStripe stripe);
   // Out of every replica that has it.
   Task<Status> WithdrawAll(StripeName name);
   // Whether its blocks are all in other stripes that have lost no shard. All passed in must live
@@ -143,6 +149,7 @@ class HomeIndex final : public StripeIndex {
   RunCache cache_;
   std::map<RunKey, Loading> loading_;
   std::map<StripeId, bool> republishing_;  // Whether it was removed meanwhile.
+  std::map<StripeId, bool> adopting_;      // The same.
   std::set<StripeId> publishing_;  // Not counted yet.
   std::map<StripeId, RunKey> hidden_;
   std::map<RunKey, std::shared_ptr<Event>> first_;  // Runs in which a PublishFirst is under way.

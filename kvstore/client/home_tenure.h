@@ -10,6 +10,7 @@ namespace cairn::kv {
 // Of the runs with one group hash.
 struct Tenure {
   bool here = true;  // This process is their home.
+  uint64_t since = 0;  // Another number each time that it becomes it: what it knew before is void.
   // Before this nothing is evicted: leases that an earlier home gave may be out.
   Instant evicts_from = {};
   // Before this no lease is given: an earlier home may still take itself for the home, and evict.

@@ -59,6 +59,7 @@ class KnownRun {
   // And every target there is has answered.
   bool answered_by_all = false;
   Instant loaded_at = {};  // For who believes it for a while only.
+  uint64_t tenure = 0;     // For a home: the Tenure::since under which it was read.
 
  private:
   std::vector<KnownStripePtr> stripes_;

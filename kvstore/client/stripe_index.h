@@ -63,6 +63,8 @@ class StripeIndex {
   virtual Task<Result<KnownRunPtr>> Load(RunKey key, std::span<const BlockId> wanted) = 0;
   // All that any replica knows of it: what Load found lies on targets that fail.
   virtual Task<Result<KnownRunPtr>> LoadAll(RunKey key) = 0;
+  // For who deletes: the same, and what no lookup shows yet because too few replicas have it.
+  virtual Task<Result<KnownRunPtr>> LoadFiled(RunKey key) = 0;
   virtual const RunJudge& judge() const = 0;
   // One for each stripe, in order.
   virtual Task<std::vector<StripeReport>> StatesOf(std::vector<StripeId> stripes) = 0;

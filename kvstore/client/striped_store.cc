@@ -149,7 +149,7 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
         std::min<size_t>(chain.size(), (at / record.run_blocks + 1) * record.run_blocks);
     const std::vector<BlockId> wanted(chain.begin() + static_cast<ptrdiff_t>(at),
                                       chain.begin() + static_cast<ptrdiff_t>(end));
-    auto run = co_await parts_.index.LoadAll(key);
+    auto run = co_await parts_.index.LoadFiled(key);
     KV_CO_RETURN_IF_ERROR(run.status());
     if (!run.value()->answered_by_all) {
       outcome = Status(Code::kUnavailable, "not every target tells what it has of the run");

@@ -104,24 +104,9 @@ Task<Status> ReplicaSync::Pull(TargetPort& port, const Stripes& there, uint64_t&
     if (!parts_.index.StateOf(stripe)) wanted.push_back(stripe);
   }
   const std::function<Task<Status>(uint64_t)> pull = [&](uint64_t i) {
-    return PullOne(port, wanted[i], filed);
+    return parts_.index.Adopt(port, wanted[i], filed);
   };
   co_return co_await RunInLanes(wanted.size(), kCopiesAtOnce, pull);
-}
-
-Task<Status> ReplicaSync::PullOne(TargetPort& port, StripeId stripe, uint64_t& filed) {
-  auto found = co_await port.ReadFiled(stripe);
-  if (found.code() == Code::kNotFound) co_return Status();  // Withdrawn meanwhile.
-  if (!found.ok()) co_return found.status();
-  const Manifest& manifest = found.value().manifest;
-  const bool lost = co_await parts_.targets.IsLost(manifest);
-  if (lost) {  // It was removed while this replica was away.
-    const StripeName name{manifest.space, manifest.run, manifest.stripe};
-    co_return co_await port.Withdraw(name);
-  }
-  Status adopted = co_await parts_.index.Adopt(std::move(found).value());
-  if (adopted.ok()) ++filed;
-  co_return adopted;
 }
 
 Task<Status> ReplicaSync::Push(const ClusterMap& map, const Pair& pair, TargetPort& port,

@@ -55,7 +55,6 @@ class ReplicaSync {
   Task<Status> Pull(TargetPort& port, const Stripes& there, uint64_t& filed);
   Task<Status> Push(const ClusterMap& map, const Pair& pair, TargetPort& port,
                     const Stripes& there, uint64_t& filed);
-  Task<Status> PullOne(TargetPort& port, StripeId stripe, uint64_t& filed);
   Task<bool> IsLost(const Manifest& manifest);
   Task<Status> PushOne(LocalTarget& from, TargetPort& to, StripeId stripe, uint64_t& filed);
 

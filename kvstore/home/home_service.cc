@@ -105,7 +105,13 @@ Status HomeService::CheckHome(uint16_t group_hash) const {
 Task<Result<home::LoadAnswer>> HomeService::Load(home::LoadRequest request) {
   const RunKey key = request.key;
   KV_CO_RETURN_IF_ERROR(CheckHome(GroupHashOf(key.space, key.run)));
-  auto loading = request.all ? parts_.index.LoadAll(key) : parts_.index.Load(key, request.wanted);
+  auto loading = [&] {
+    switch (request.extent) {
+      case home::Extent::kFiled: return parts_.index.LoadFiled(key);
+      case home::Extent::kAll: return parts_.index.LoadAll(key);
+      default: return parts_.index.Load(key, request.wanted);
+    }
+  }();
   auto loaded = co_await loading;
   if (!loaded.ok()) co_return loaded.status();
   const KnownRun& run = *loaded.value();

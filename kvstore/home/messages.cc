@@ -32,7 +32,7 @@ template <typename Io>
 void Fields(Io& io, For<Io, LoadRequest>& request) {
   io.Id(request.key.space);
   io.Id(request.key.run);
-  io.Bool(request.all);
+  io.Enum(request.extent, home::Extent::kFiled);
   io.List(request.wanted, kRunBlocksMax, kIdSize, [&io](auto& id) { io.Id(id); });
 }
 template <typename Io>

@@ -38,9 +38,14 @@ struct RequestHead {
 };
 struct Empty {};
 
+enum class Extent : uint8_t {
+  kWanted,  // As far as it is needed to find what is wanted.
+  kAll,     // Of every replica.
+  kFiled,   // And what no lookup shows yet.
+};
 struct LoadRequest {
   RunKey key;
-  bool all = false;  // Of every replica.
+  Extent extent = Extent::kWanted;
   std::vector<BlockId> wanted = {};
 };
 struct LoadAnswer {

@@ -8,6 +8,7 @@
 namespace cairn::kv {
 
 using home::Empty;
+using home::Extent;
 using home::Verb;
 
 namespace {
@@ -15,10 +16,6 @@ namespace {
 constexpr size_t kUsedMax = 65'536;
 
 uint16_t HashOf(const RunKey& key) { return GroupHashOf(key.space, key.run); }
-
-RunReader::Ask AllOrNot(bool all) {
-  return all ? RunReader::Ask::kAll : RunReader::Ask::kUntilFound;
-}
 
 }  // namespace
 
@@ -76,13 +73,19 @@ Task<Result<KnownRunPtr>> RemoteIndex::Load(RunKey key, std::span<const BlockId>
     known->complete = false;
     co_return known;
   }
-  co_return co_await LoadAnew(key, wanted, false);
+  co_return co_await LoadAnew(key, wanted, Extent::kWanted);
 }
 
 Task<Result<KnownRunPtr>> RemoteIndex::LoadAll(RunKey key) {
   if (IsOwn(HashOf(key))) co_return co_await parts_.own.LoadAll(key);
   const std::vector<BlockId> any;
-  co_return co_await LoadAnew(key, any, true);
+  co_return co_await LoadAnew(key, any, Extent::kAll);
+}
+
+Task<Result<KnownRunPtr>> RemoteIndex::LoadFiled(RunKey key) {
+  if (IsOwn(HashOf(key))) co_return co_await parts_.own.LoadFiled(key);
+  const std::vector<BlockId> any;
+  co_return co_await LoadAnew(key, any, Extent::kFiled);
 }
 
 // Shared by whoever waits for the home's answer and by what brings it.
@@ -99,9 +102,10 @@ Task<void> RemoteIndex::AskInto(std::shared_ptr<Loading> loading, home::LoadRequ
 }
 
 Task<Result<KnownRunPtr>> RemoteIndex::LoadAnew(RunKey key, std::span<const BlockId> wanted,
-                                                bool all) {
+                                                Extent extent) {
   if (background_.closed()) co_return Status(Code::kUnavailable, "this node is stopping");
-  home::LoadRequest request{.key = key, .all = all};
+  const bool all = extent != Extent::kWanted;
+  home::LoadRequest request{.key = key, .extent = extent};
   request.wanted.assign(wanted.begin(), wanted.end());
   const auto loading = std::make_shared<Loading>(parts_.loop);
   background_.Hold(AskInto(loading, std::move(request)));
@@ -114,12 +118,14 @@ Task<Result<KnownRunPtr>> RemoteIndex::LoadAnew(RunKey key, std::span<const Bloc
   co_await done;
   Result<home::LoadAnswer>& answer = loading->answer;
   if (answer.ok()) {
-    const KnownRunPtr kept = cache_.Insert(key, Learn(key, wanted, std::move(answer).value()));
-    kept->loaded_at = parts_.clock.Now();
-    co_return kept;
+    KnownRun run = Learn(key, wanted, std::move(answer).value());
+    run.loaded_at = parts_.clock.Now();
+    if (extent == Extent::kFiled) co_return std::make_shared<KnownRun>(std::move(run));
+    co_return cache_.Insert(key, std::move(run));
   }
   if (answer.code() != Code::kUnavailable) co_return answer.status();
-  auto read = co_await reader_.Read(key, wanted, AllOrNot(all));
+  const RunReader::Ask ask = all ? RunReader::Ask::kAll : RunReader::Ask::kUntilFound;
+  auto read = co_await reader_.Read(key, wanted, ask);
   if (!read.ok()) co_return answer.status();
   const auto run = std::make_shared<KnownRun>(std::move(read).value());
   // Which replicas have all, only the home knows: what these lack may yet be there.

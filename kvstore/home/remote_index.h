@@ -53,6 +53,7 @@ class RemoteIndex final : public StripeIndex {
   Task<Status> Remove(StripeName name, MissReason reason) override;
   Task<Result<KnownRunPtr>> Load(RunKey key, std::span<const BlockId> wanted) override;
   Task<Result<KnownRunPtr>> LoadAll(RunKey key) override;
+  Task<Result<KnownRunPtr>> LoadFiled(RunKey key) override;
   const RunJudge& judge() const override { return parts_.own.judge(); }
   Task<std::vector<StripeReport>> StatesOf(std::vector<StripeId> stripes) override;
   Task<Result<StripeName>> NameOf(StripeId stripe) override;
@@ -94,7 +95,8 @@ class RemoteIndex final : public StripeIndex {
   Task<Result<Answer>> AskHome(uint16_t group_hash, home::Verb verb, Message message);
 
   struct Loading;
-  Task<Result<KnownRunPtr>> LoadAnew(RunKey key, std::span<const BlockId> wanted, bool all);
+  Task<Result<KnownRunPtr>> LoadAnew(RunKey key, std::span<const BlockId> wanted,
+                                     home::Extent extent);
   // From the other replicas: all of `wanted`, or null.
   Task<KnownRunPtr> FindBesideHome(RunKey key, std::span<const BlockId> wanted);
   Task<void> AskInto(std::shared_ptr<Loading> loading, home::LoadRequest request);

@@ -20,6 +20,7 @@ void TenureTable::Update() {
 Tenure TenureTable::Of(uint16_t group_hash) const {
   const Group& group = groups_[size_t{group_hash} >> (16 - map_.group_bits())];
   return {.here = map_.HomeOf(group_hash) == map_.self(),
+          .since = group.since,
           .evicts_from = group.from + options_.lease_max,
           .leases_from = group.from + options_.node_lease,
           .whole = map_.IsWhole(group_hash)};

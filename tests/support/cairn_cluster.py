@@ -2,6 +2,7 @@
 import concurrent.futures
 import http.client
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -13,15 +14,19 @@ import urllib.request
 
 
 def free_ports(count):
-    """Ports that were free a moment ago."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+    """Ports that were free a moment ago, below those that the system gives to whoever connects or binds."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        end = max(int(file.read().split()[0]), 20_000)
+    ports = set()
+    while len(ports) < count:
+        port = random.randrange(10_000, end)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                ports.add(port)
+            except OSError:
+                pass
+    return list(ports)
 
 
 def wait_for(done, seconds, what):
@@ -86,10 +91,12 @@ class Node:
         self.port, self.metrics = free_ports(2)
         self.log_path = cluster.folder / f"{self.name}.log"
         self.process = None
+        self.ended = False  # By the test.
         self.connect = f"unix:{self.data}/cairn.sock"
 
     def start(self, *arguments, etcd=None):
         """Returns when it is told to start; see Cluster.await_ready."""
+        self.ended = False
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [self.cluster.cairnd, "--data-dir", self.data, "--targets", "1",
@@ -109,11 +116,13 @@ class Node:
         self.process.send_signal(number)
 
     def kill(self):
+        self.ended = True
         self.process.kill()
         self.process.wait(timeout=60)
 
     def stop(self):
         """The exit code after SIGTERM."""
+        self.ended = True
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=120)
 
@@ -172,6 +181,10 @@ class Cluster:
         self.etcd.close()
 
     def living(self):
+        """All but those that the test has ended. A node that has ended by itself is a fault."""
+        for node in self.nodes:
+            if not node.ended and not node.running():
+                raise AssertionError(f"{node.name} has ended by itself: {node.log()[-3000:]}")
         return [node for node in self.nodes if node.running()]
 
     def await_ready(self, seconds=120):

@@ -415,15 +415,100 @@ TEST(Homes, ANodeThatIsNotTheHomeRefuses) {
   }
 }
 
+// --- Homes that come and go ---
+
+Status Delete(World& world, uint32_t n, const Chain& chain) {
+  return world.Await(world.node(n).store->Delete(world.space, chain.ids, 0));
+}
+
+// The chain's home moves on until it is node `n`, or is not.
+void MoveHome(World& world, const Chain& chain, uint32_t n, bool to) {
+  const auto home = [&] { return world.HomeOf(RunId{chain.ids[0]}); };
+  while ((home() == NodeId{n}) != to) world.TakeOver(home().value);
+  world.Fill();
+}
+
+TEST(Homes, WhoBecomesHomeAgainForgetsWhatItKnew) {
+  World world({});
+  const Chain whole = ChainAt(world, 3);
+  Chain half;
+  half.ids = {whole.ids[0], whole.ids[1]};
+  for (size_t i = 0; i < 2; ++i) half.bytes.push_back(Bytes::CopyOf(whole.bytes[i].span()));
+  const Chain other = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, half), Each(IsOk()));
+  EXPECT_THAT(Put(world, 2, other), Each(IsOk()));
+  EXPECT_EQ(Lookup(world, 3, whole).blocks, 2u);
+  EXPECT_EQ(Lookup(world, 3, other).blocks, 4u);
+  MoveHome(world, whole, 3, false);
+  MoveHome(world, other, 3, false);
+  EXPECT_THAT(Put(world, 1, whole), Each(IsOk()));
+  EXPECT_THAT(Delete(world, 1, other), IsOk());
+  MoveHome(world, whole, 3, true);
+  MoveHome(world, other, 3, true);
+  EXPECT_EQ(Lookup(world, 3, whole).blocks, 4u);
+  EXPECT_EQ(Lookup(world, 3, other).blocks, 0u);
+}
+
+// Two replicas have it, and neither their answers nor its withdrawal have arrived: a failed put,
+// which is shown once all replicas have it. It must not be shown when it was deleted before.
+TEST(Homes, WhatIsNotShownYetIsDeletedAsWell) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  const StripeId stripe = *StripesOf(world, chain).begin();
+  const auto& group = world.map().GroupOf(GroupHashOf(stripe)).targets;
+  IndexedStripe filed = world.Find(group[0]).filed.at(stripe);
+  EXPECT_THAT(Delete(world, 2, chain), IsOk());
+  for (const uint32_t other : {1u, 2u, 4u}) world.links().cuts.insert({{other}, {3}});
+  for (FakeTarget* target : world.all_targets()) target->refuses_withdrawals = true;
+  const auto put = world.Await(world.node(3).home->index().Publish(std::move(filed), {}));
+  EXPECT_FALSE(put.ok());
+  world.links().cuts.clear();
+  for (FakeTarget* target : world.all_targets()) target->refuses_withdrawals = false;
+  world.RunFor(Seconds(10));
+  ASSERT_EQ(StripesOf(world, chain).size(), 1u);
+  EXPECT_EQ(Lookup(world, 2, chain).blocks, 0u);
+  EXPECT_THAT(Delete(world, 2, chain), IsOk());
+  HomeIndex& home = world.node(3).home->index();
+  home.Show(home.Hidden());
+  EXPECT_EQ(Lookup(world, 2, chain).blocks, 0u);
+  EXPECT_EQ(StripesOf(world, chain).size(), 0u);
+}
+
+// A home takes over what another replica has, and somebody deletes it at that moment.
+TEST(Homes, WhatIsDeletedWhileItIsTakenOverStaysDeleted) {
+  size_t overtaken = 0;
+  for (int64_t head_start = 0; head_start < 1500; head_start += 50) {
+    World world({.seed = 1 + static_cast<uint64_t>(head_start)});
+    const Chain chain = ChainAt(world, 3);
+    EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+    const StripeId stripe = *StripesOf(world, chain).begin();
+    const std::vector<TargetId>& group = world.map().GroupOf(GroupHashOf(stripe)).targets;
+    world.Find(group[0]).filed.erase(stripe);
+    TargetPort* replica = world.node(3).set->Find(group[1]);
+    auto deletion = world.node(1).store->Delete(world.space, chain.ids, 0);
+    world.RunFor(Micros(head_start));
+    const bool is_there = world.Find(group[1]).filed.contains(stripe);
+    uint64_t adopted = 0;
+    (void)world.Await(world.node(3).home->index().Adopt(*replica, stripe, adopted));
+    EXPECT_THAT(world.Await(std::move(deletion)), IsOk());
+    overtaken += is_there && adopted == 0;
+    EXPECT_EQ(StripesOf(world, chain).size(), 0u) << head_start;
+  }
+  EXPECT_GT(overtaken, 0u);
+}
+
 // --- Chance ---
 
-// What was acknowledged, and not evicted since, is there at the end; what is read is right, always.
+// What was acknowledged, and not evicted since, is there at the end, and what was deleted is not; what
+// is read is right, always.
 void Wander(uint64_t seed) {
   const uint32_t nodes = 4 + static_cast<uint32_t>(seed % 3) * 4;
   World world({.nodes = nodes, .targets_each = 2, .seed = seed});
   Random& random = world.random();
   std::vector<Chain> chains;
   std::set<size_t> evicted;
+  std::set<size_t> deleted;
   uint32_t dead = 0;
   world.links().loss_per_million = random.Chance(1, 2) ? 5000 : 0;
   const auto any_node = [&] {
@@ -433,13 +518,14 @@ void Wander(uint64_t seed) {
   };
   std::set<size_t> acknowledged;
   for (int step = 0; step < 120; ++step) {
-    const uint64_t what = random.Below(20);
+    const uint64_t what = random.Below(22);
     const uint32_t n = any_node();
     if (what < 6 || chains.empty()) {
       const bool anew = chains.empty() || random.Chance(2, 3);
       if (anew) chains.push_back(MakeChain(world, 1 + random.Below(9), 3000));
       const size_t put_at = anew ? chains.size() - 1 : random.Below(chains.size());
       bool all = true;
+      deleted.erase(put_at);
       for (const Status& put : Put(world, n, chains[put_at])) all = all && put.ok();
       if (!all) continue;
       acknowledged.insert(put_at);
@@ -459,6 +545,12 @@ void Wander(uint64_t seed) {
         const StripeName name{world.space, RunId{chain.ids[0]}, stripe};
         (void)world.Await(world.node(n).index->Remove(name, MissReason::kEvicted));
       }
+    } else if (what == 20) {
+      evicted.insert(at);
+      if (Delete(world, n, chain).ok()) deleted.insert(at);
+    } else if (what == 21) {
+      world.TakeOver(any_node());  // To balance the homes.
+      if (dead == 0) world.Fill();
     } else if (what == 17 && dead == 0) {
       dead = any_node();
       world.Kill(dead);
@@ -476,6 +568,12 @@ void Wander(uint64_t seed) {
   if (dead != 0) world.Restart(dead);
   world.Fill();
   world.RunFor(Seconds(5));
+  for (const size_t at : deleted) {
+    for (size_t block = 0; block < chains[at].ids.size(); ++block) {
+      EXPECT_THAT(Get(world, any_node(), chains[at], block), HasCode(Code::kNotFound))
+          << "seed " << seed << ", chain " << at << ", block " << block;
+    }
+  }
   for (const size_t at : acknowledged) {
     if (evicted.contains(at)) continue;
     for (size_t block = 0; block < chains[at].ids.size(); ++block) {
