@@ -13,7 +13,7 @@ Task<Status> HomeIndex::Publish(IndexedStripe stripe, Durability durability) {
   const bool was_filed = StateOf(name.stripe).has_value();
   const RunKey key{name.space, name.run};
   // No lookup shows it, and no put takes its blocks for stored, before enough replicas have it.
-  if (!was_filed) hidden_.emplace(name.stripe, key);
+  if (!was_filed) hidden_.insert_or_assign(name.stripe, HiddenIn{key, TenureOf(key).since});
   publishing_.insert(name.stripe);
   const Status outcome = co_await FileWithReplicas(stripe, durability);
   if (spaces_.IsDeleted(name.space)) {

@@ -82,8 +82,8 @@ Task<Result<KnownRunPtr>> HomeIndex::LoadAnew(RunKey key, std::span<const BlockI
     const bool changed = loading.changes != changes_before;
     if (--loading.readers == 0) loading_.erase(key);
     if (!run.ok()) co_return run.status();
-    for (const auto& [stripe, its_run] : hidden_) {
-      if (its_run == key) run.value().Remove(stripe);
+    for (const auto& [stripe, hidden] : hidden_) {
+      if (hidden.run == key && hidden.tenure == tenure) run.value().Remove(stripe);
     }
     // What was published or removed while we read may be wrong in what we read.
     if (changed && attempt + 1 < kReadAttempts) continue;
@@ -101,15 +101,15 @@ void HomeIndex::Show(const std::vector<StripeId>& stripes) {
   for (const StripeId& stripe : stripes) {
     const auto hidden = hidden_.find(stripe);
     if (hidden == hidden_.end() || publishing_.contains(stripe)) continue;
-    NoteChange(hidden->second);
-    cache_.Forget(hidden->second);
+    NoteChange(hidden->second.run);
+    cache_.Forget(hidden->second.run);
     hidden_.erase(hidden);
   }
 }
 
 std::vector<StripeId> HomeIndex::Hidden() const {
   std::vector<StripeId> stripes;
-  for (const auto& [stripe, run] : hidden_) stripes.push_back(stripe);
+  for (const auto& [stripe, hidden] : hidden_) stripes.push_back(stripe);
   return stripes;
 }
 

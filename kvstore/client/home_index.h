@@ -151,7 +151,11 @@ class HomeIndex final : public StripeIndex {
   std::map<StripeId, bool> republishing_;  // Whether it was removed meanwhile.
   std::map<StripeId, bool> adopting_;      // The same.
   std::set<StripeId> publishing_;  // Not counted yet.
-  std::map<StripeId, RunKey> hidden_;
+  struct HiddenIn {
+    RunKey run;
+    uint64_t tenure = 0;  // A home that came in between has shown it, or taken it back.
+  };
+  std::map<StripeId, HiddenIn> hidden_;
   std::map<RunKey, std::shared_ptr<Event>> first_;  // Runs in which a PublishFirst is under way.
   bool settled_ = true;
   std::function<void(StripeId)> on_removed_;

@@ -449,16 +449,20 @@ TEST(Homes, WhoBecomesHomeAgainForgetsWhatItKnew) {
   EXPECT_EQ(Lookup(world, 3, other).blocks, 0u);
 }
 
-// Two replicas have it, and neither their answers nor its withdrawal have arrived: a failed put,
-// which is shown once all replicas have it. It must not be shown when it was deleted before.
-TEST(Homes, WhatIsNotShownYetIsDeletedAsWell) {
-  World world({});
-  const Chain chain = ChainAt(world, 3);
+// Its home, node 3, files the chain's stripe, and neither the replicas' answers arrive nor is it
+// withdrawn: a failed put, which the home shows once all replicas have it.
+void PutUnanswered(World& world, const Chain& chain) {
   EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
   const StripeId stripe = *StripesOf(world, chain).begin();
   const auto& group = world.map().GroupOf(GroupHashOf(stripe)).targets;
   IndexedStripe filed = world.Find(group[0]).filed.at(stripe);
+  std::map<FakeTarget*, FakeTarget::Shard> shards;
+  for (FakeTarget* target : world.all_targets()) {
+    const auto found = target->shards.find(stripe);
+    if (found != target->shards.end()) shards.emplace(target, std::move(found->second));
+  }
   EXPECT_THAT(Delete(world, 2, chain), IsOk());
+  for (auto& [target, shard] : shards) target->shards.insert_or_assign(stripe, std::move(shard));
   for (const uint32_t other : {1u, 2u, 4u}) world.links().cuts.insert({{other}, {3}});
   for (FakeTarget* target : world.all_targets()) target->refuses_withdrawals = true;
   const auto put = world.Await(world.node(3).home->index().Publish(std::move(filed), {}));
@@ -468,11 +472,29 @@ TEST(Homes, WhatIsNotShownYetIsDeletedAsWell) {
   world.RunFor(Seconds(10));
   ASSERT_EQ(StripesOf(world, chain).size(), 1u);
   EXPECT_EQ(Lookup(world, 2, chain).blocks, 0u);
+}
+
+TEST(Homes, WhatIsNotShownYetIsDeletedAsWell) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  PutUnanswered(world, chain);
   EXPECT_THAT(Delete(world, 2, chain), IsOk());
   HomeIndex& home = world.node(3).home->index();
   home.Show(home.Hidden());
   EXPECT_EQ(Lookup(world, 2, chain).blocks, 0u);
   EXPECT_EQ(StripesOf(world, chain).size(), 0u);
+}
+
+TEST(Homes, WhatAnotherHomeHasShownIsNotHiddenAgain) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  PutUnanswered(world, chain);
+  MoveHome(world, chain, 3, false);
+  EXPECT_THAT(Put(world, 1, chain), Each(IsOk()));  // They are there.
+  EXPECT_EQ(StripesOf(world, chain).size(), 1u);
+  MoveHome(world, chain, 3, true);
+  EXPECT_EQ(Lookup(world, 2, chain).blocks, 4u);
+  for (size_t block = 0; block < 4; ++block) EXPECT_THAT(Get(world, 4, chain, block), IsOk());
 }
 
 // A home takes over what another replica has, and somebody deletes it at that moment.
