@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "tools/planner/quantity.h"
 #include "tools/planner/table.h"
@@ -139,6 +140,21 @@ std::string MissSummary::ToText() const {
   }
   return fmt::format("Hit rate {:.2f} %\n", static_cast<double>(hit_tokens) / all * 100) +
          table.ToText();
+}
+
+std::string MissSummary::ToJson() const {
+  const auto all = static_cast<double>(std::max<uint64_t>(1, input_tokens));
+  nlohmann::ordered_json json = {{"input_tokens", input_tokens},
+                                 {"hit_tokens", hit_tokens},
+                                 {"hit_rate", static_cast<double>(hit_tokens) / all},
+                                 {"reasons", nlohmann::ordered_json::array()}};
+  for (const auto& [reason, row] : rows) {
+    json["reasons"].push_back({{"reason", MissReasonName(reason)},
+                               {"requests", row.requests},
+                               {"missed_tokens", row.missed_tokens},
+                               {"advice", MissAdvice(reason)}});
+  }
+  return json.dump(2) + "\n";
 }
 
 TextChange CompareTexts(const TextRequest& earlier, const TextRequest& later) {

@@ -73,6 +73,7 @@ struct MissSummary {
 
   void Add(const Miss& miss);
   std::string ToText() const;
+  std::string ToJson() const;
 };
 
 // Of a system prompt, wherever the API puts it: "system", "messages[0].developer".

@@ -240,4 +240,20 @@ std::string LintText(const RequestLinter& linter) {
   return table.ToText() + details;
 }
 
+std::string LintJson(const RequestLinter& linter) {
+  nlohmann::ordered_json json = {{"requests", linter.requests()},
+                                 {"findings", nlohmann::ordered_json::array()}};
+  for (const LintFinding& finding : linter.Findings()) {
+    json["findings"].push_back({{"rule", finding.rule},
+                                {"advice", finding.advice},
+                                {"requests", finding.requests},
+                                {"lost_bytes", finding.lost_bytes},
+                                {"first_line", finding.first_line},
+                                {"last_line", finding.last_line},
+                                {"example", finding.example}});
+  }
+  // Examples are cut out of prompts, perhaps within a character.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace cairn::tools

@@ -47,5 +47,6 @@ class RequestLinter {
 };
 
 std::string LintText(const RequestLinter& linter);
+std::string LintJson(const RequestLinter& linter);
 
 }  // namespace cairn::tools

@@ -3,6 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 
 #include "kvstore/layout/known_models.h"
 #include "tools/planner/command_support.h"
@@ -19,6 +22,7 @@ struct PlanFlags {
   std::vector<std::string> settings;
   std::string trace;
   std::string trace_format = "auto";
+  bool strict = false;
   bool json = false;
   bool fields = false;
   std::string html;
@@ -36,77 +40,131 @@ kv::Status PrintFields(CommandResult& result) {
   return kv::Status();
 }
 
+struct FromTrace {
+  TraceReport report;
+  std::vector<std::string> settings;  // Of traffic: what the trace says.
+};
+
 // Lengths and hit rate as the trace has them, at the scenario's two TTLs.
-kv::Result<std::vector<std::string>> SettingsFromTrace(const PlanFlags& flags,
-                                                       CommandResult& result) {
+kv::Result<FromTrace> ReadTrace(const PlanFlags& flags, CommandResult& result) {
   TraceReportOptions options;
   KV_ASSIGN_OR_RETURN(options.trace.format, ParseTraceFormat(flags.trace_format));
-  const Scenario defaults;
-  double agent_ttl = defaults.agent_ttl, chat_ttl = defaults.chat_ttl,
-         chat_share = defaults.chat_share;
+  options.trace.broken_lines = flags.strict ? BrokenLines::kRefuse : BrokenLines::kSkip;
   // The file and flags may be incomplete until the trace has its say: look at the TTLs only.
   std::vector<std::string> probe = flags.settings;
   for (const char* setting : {"traffic.input_tokens=1000", "traffic.hit_rate=0.5"})
     probe.push_back(setting);
   KV_ASSIGN_OR_RETURN(const Scenario scenario, LoadScenario(flags.scenario, probe));
-  agent_ttl = scenario.agent_ttl;
-  chat_ttl = scenario.chat_ttl;
-  chat_share = scenario.chat_share;
-  options.ttls_ms = {std::llround(agent_ttl * 1e3),
-                     std::llround(std::max(agent_ttl, chat_ttl) * 1e3)};
-  KV_ASSIGN_OR_RETURN(const TraceReport report, ReportTrace(flags.trace, options));
+  const int64_t agent_ms = std::llround(scenario.agent_ttl * 1e3);
+  const int64_t chat_ms = std::llround(scenario.chat_ttl * 1e3);
+  std::set<int64_t> ttls = {agent_ms, chat_ms};
+  for (const int64_t ttl_ms : UsualTtls()) ttls.insert(ttl_ms);
+  options.ttls_ms.assign(ttls.begin(), ttls.end());
+  FromTrace from;
+  KV_ASSIGN_OR_RETURN(from.report, ReportTrace(flags.trace, options));
+  const TraceReport& report = from.report;
+  const auto at = [&](int64_t ttl_ms) {
+    for (const TtlRow& row : report.by_ttl) {
+      if (row.ttl_ms == ttl_ms) return row.refreshed;
+    }
+    return 0.0;
+  };
   const auto requests = static_cast<double>(report.requests);
   const double hit_rate =
-      report.by_ttl[0].refreshed * (1 - chat_share) + report.by_ttl[1].refreshed * chat_share;
+      at(agent_ms) * (1 - scenario.chat_share) + at(chat_ms) * scenario.chat_share;
+  if (report.issues.lines_skipped > 0) {
+    result.errors += fmt::format("{}: {} broken lines were skipped (--strict refuses them)\n",
+                                 flags.trace, report.issues.lines_skipped);
+    for (const std::string& issue : report.issues.first) result.errors += issue + "\n";
+  }
   result.output +=
       fmt::format("From {}: {} requests, hit rate {:.2f} % at the scenario's TTLs{}\n", flags.trace,
                   WithCommas(requests, 0), hit_rate * 100,
-                  static_cast<double>(report.span_ms) < agent_ttl * 1e3
+                  report.span_ms < agent_ms
                       ? "; it is shorter than the TTLs and cannot show what they are worth"
                       : "");
-  return std::vector<std::string>{
+  from.settings = {
       fmt::format("traffic.hit_rate={}", hit_rate),
       fmt::format("traffic.input_tokens={}", static_cast<double>(report.input_tokens) / requests),
       fmt::format("traffic.output_tokens={}",
                   static_cast<double>(report.output_tokens) / requests)};
+  return from;
 }
 
 kv::Status RunScenario(const PlanFlags& flags, CommandResult& result) {
   if (flags.fields) return PrintFields(result);
+  std::optional<FromTrace> from;
   std::vector<std::string> settings;
   if (!flags.trace.empty()) {
-    KV_ASSIGN_OR_RETURN(settings, SettingsFromTrace(flags, result));
+    KV_ASSIGN_OR_RETURN(from, ReadTrace(flags, result));
+    settings = from->settings;
   }
   settings.insert(settings.end(), flags.settings.begin(), flags.settings.end());
   KV_ASSIGN_OR_RETURN(const Scenario scenario, LoadScenario(flags.scenario, settings));
   KV_ASSIGN_OR_RETURN(const Plan plan, MakePlan(scenario));
+  std::optional<TracePlan> choices;
+  if (from) choices = PlanTrace(scenario, std::move(from->report));
+  const TracePlan* trace = choices ? &*choices : nullptr;
   if (flags.json) {
-    result.output = PlanJson(plan);
+    result.output = PlanJson(plan, trace);
   } else {
-    result.output += PlanText(plan);
+    result.output += PlanText(plan, trace);
   }
-  if (!flags.html.empty()) KV_RETURN_IF_ERROR(WriteTextFile(flags.html, PlanHtml(plan)));
+  if (!flags.html.empty()) KV_RETURN_IF_ERROR(WriteTextFile(flags.html, PlanHtml(plan, trace)));
   if (!plan.ClaimsHold()) result.exit_code = 1;
   return kv::Status();
 }
 
-kv::Status RunModels(const std::string& config, const std::string& dtype, uint64_t block_tokens,
-                     CommandResult& result) {
+struct ModelFlags {
+  std::string config;
+  std::string dtype;
+  uint64_t block_tokens = 256;
+  bool json = false;
+};
+
+struct ModelRow {
+  kv::KvLayout layout;
+  std::string source;
+};
+
+std::string ModelsText(const std::vector<ModelRow>& rows, uint64_t block_tokens) {
   Table table({"Model", ">bytes/token", ">block bytes", ">window bytes", ">align", "source"});
-  const auto add = [&](const kv::KvLayout& layout, std::string_view source) {
+  for (const auto& [layout, source] : rows) {
     const double bytes = layout.BytesPerToken();
     table.Add({layout.model, WithCommas(bytes, bytes == std::floor(bytes) ? 0 : 2),
                WithCommas(static_cast<double>(layout.BlockBytes(block_tokens)), 0),
                WithCommas(static_cast<double>(layout.WindowBytes()), 0),
-               std::to_string(layout.AlignmentTokens()), std::string(source)});
-  };
-  if (config.empty()) {
-    for (const kv::KnownModel& model : kv::KnownModels()) add(model.layout, model.source);
-  } else {
-    KV_ASSIGN_OR_RETURN(const kv::KvLayout layout, LoadModelConfig(config, dtype));
-    add(layout, config);
+               std::to_string(layout.AlignmentTokens()), source});
   }
-  result.output = table.ToText();
+  return table.ToText();
+}
+
+std::string ModelsJson(const std::vector<ModelRow>& rows, uint64_t block_tokens) {
+  nlohmann::ordered_json json = {{"block_tokens", block_tokens},
+                                 {"models", nlohmann::ordered_json::array()}};
+  for (const auto& [layout, source] : rows) {
+    json["models"].push_back({{"model", layout.model},
+                              {"bytes_per_token", layout.BytesPerToken()},
+                              {"block_bytes", layout.BlockBytes(block_tokens)},
+                              {"window_bytes", layout.WindowBytes()},
+                              {"alignment_tokens", layout.AlignmentTokens()},
+                              {"source", source}});
+  }
+  return json.dump(2) + "\n";
+}
+
+kv::Status RunModels(const ModelFlags& flags, CommandResult& result) {
+  std::vector<ModelRow> rows;
+  if (flags.config.empty()) {
+    for (const kv::KnownModel& model : kv::KnownModels()) {
+      rows.push_back({model.layout, std::string(model.source)});
+    }
+  } else {
+    KV_ASSIGN_OR_RETURN(kv::KvLayout layout, LoadModelConfig(flags.config, flags.dtype));
+    rows.push_back({std::move(layout), flags.config});
+  }
+  result.output =
+      flags.json ? ModelsJson(rows, flags.block_tokens) : ModelsText(rows, flags.block_tokens);
   return kv::Status();
 }
 
@@ -119,6 +177,7 @@ struct ReliabilityFlags {
   std::string outage = "1 h";
   uint64_t cycles = 200'000;
   uint64_t seed = 1;
+  bool json = false;
 };
 
 kv::Status RunReliability(ReliabilityFlags flags, CommandResult& result) {
@@ -143,7 +202,12 @@ kv::Status RunReliability(ReliabilityFlags flags, CommandResult& result) {
             "failure rates, rebuild time and stripe sets are above zero, outages not below it, "
             "cycles 1 to 100 M"};
   }
-  result.output = ReliabilityText(codes, flags.rates, flags.cycles, flags.seed);
+  std::vector<CodeOutlook> outlooks;
+  for (const CodeShape& code : codes) {
+    outlooks.push_back(
+        {code, Solve(code, rates), Simulate(code, rates, flags.cycles, flags.seed)});
+  }
+  result.output = flags.json ? ReliabilityJson(outlooks) : ReliabilityText(outlooks);
   return kv::Status();
 }
 
@@ -156,20 +220,23 @@ CommandResult PlanCommand(const std::vector<std::string>& arguments, const AppVi
   app.add_option("--set", plan.settings, "key=value, over the scenario's (may be repeated)")
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--trace", plan.trace, "Take prompt lengths and the hit rate from this trace");
+  app.add_option("--trace", plan.trace,
+                 "Take prompt lengths and the hit rate from this trace, and compare TTLs and "
+                 "capacities");
   app.add_option("--format", plan.trace_format,
                  "Of the trace: auto, mooncake, bailian, sessions, text");
+  app.add_flag("--strict", plan.strict, "Refuse a trace with broken lines");
   app.add_flag("--json", plan.json, "Print all figures, by id");
   app.add_option("--html", plan.html, "Also write a page with charts");
   app.add_flag("--fields", plan.fields, "List the fields of a scenario");
 
-  std::string config, dtype;
-  uint64_t block_tokens = 256;
+  ModelFlags model;
   CLI::App* models = app.add_subcommand("models", "KV bytes per token of known models");
-  models->add_option("--config", config, "A Hugging Face config.json instead");
-  models->add_option("--dtype", dtype, "Of the KV: bf16, fp8, ...");
-  models->add_option("--block-tokens", block_tokens, "Tokens per block")
+  models->add_option("--config", model.config, "A Hugging Face config.json instead");
+  models->add_option("--dtype", model.dtype, "Of the KV: bf16, fp8, ...");
+  models->add_option("--block-tokens", model.block_tokens, "Tokens per block")
       ->check(CLI::Range(1, 1 << 20));
+  models->add_flag("--json", model.json, "Print the table as JSON");
 
   ReliabilityFlags reliability;
   CLI::App* failures =
@@ -185,10 +252,11 @@ CommandResult PlanCommand(const std::vector<std::string>& arguments, const AppVi
                        "Independent groups of holders");
   failures->add_option("--cycles", reliability.cycles, "Of the Monte Carlo");
   failures->add_option("--seed", reliability.seed, "Of the Monte Carlo");
+  failures->add_flag("--json", reliability.json, "Print the table as JSON");
   app.require_subcommand(0, 1);
 
   return RunParsed(app, arguments, visit, [&](CommandResult& result) {
-    if (*models) return RunModels(config, dtype, block_tokens, result);
+    if (*models) return RunModels(model, result);
     if (*failures) return RunReliability(reliability, result);
     return RunScenario(plan, result);
   });

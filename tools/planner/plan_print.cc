@@ -71,12 +71,46 @@ std::string Headline(const Plan& plan) {
       text("gpu.recompute_saved"), text("wear.life"), text("wear.dwpd"));
 }
 
+nlohmann::ordered_json TraceChoices(const TracePlan& trace) {
+  const TraceReport& report = trace.report;
+  nlohmann::ordered_json json = {{"requests", report.requests},
+                                 {"span_s", static_cast<double>(report.span_ms) / 1e3},
+                                 {"ideal", report.ideal},
+                                 {"ideal_with_output", report.ideal_with_output},
+                                 {"lines_skipped", report.issues.lines_skipped},
+                                 {"ttl", nlohmann::ordered_json::array()},
+                                 {"capacity", nlohmann::ordered_json::array()},
+                                 {"block", nlohmann::ordered_json::array()}};
+  for (const TtlChoice& choice : trace.by_ttl) {
+    json["ttl"].push_back({{"ttl_s", static_cast<double>(choice.ttl_ms) / 1e3},
+                           {"hit_rate", choice.hit_rate},
+                           {"fixed", choice.fixed},
+                           {"tokens", choice.tokens},
+                           {"raw_bytes", choice.raw_bytes},
+                           {"servers", choice.servers},
+                           {"gpus", choice.gpus},
+                           {"gpus_saved", choice.gpus_saved},
+                           {"beyond_span", choice.beyond_span}});
+  }
+  for (const CapacityChoice& choice : trace.by_capacity) {
+    json["capacity"].push_back({{"trace_tokens", choice.trace_tokens},
+                                {"tokens", choice.tokens},
+                                {"raw_bytes", choice.raw_bytes},
+                                {"hit_rate", choice.hit_rate}});
+  }
+  for (const BlockRow& row : report.by_block) {
+    json["block"].push_back({{"tokens", row.tokens}, {"ideal", row.ideal}});
+  }
+  return json;
+}
+
 }  // namespace
 
-std::string PlanText(const Plan& plan) {
+std::string PlanText(const Plan& plan, const TracePlan* trace) {
   std::string text = fmt::format("{}\n{}\n", plan.name, Headline(plan));
   for (const FigureGroup& group : plan.groups)
     text += fmt::format("\n{}", GroupTable(group).ToText());
+  if (trace != nullptr) text += TracePlanText(*trace);
   if (HasClaims(plan, true)) text += fmt::format("\n{}", ClaimTable(plan, true).ToText());
   if (HasClaims(plan, false)) {
     text += fmt::format("\n{}{}", ClaimTable(plan, false).ToText(), Reasons(plan));
@@ -84,7 +118,7 @@ std::string PlanText(const Plan& plan) {
   return text;
 }
 
-std::string PlanJson(const Plan& plan) {
+std::string PlanJson(const Plan& plan, const TracePlan* trace) {
   nlohmann::ordered_json json = {{"name", plan.name}, {"claims_hold", plan.ClaimsHold()}};
   nlohmann::ordered_json figures = nlohmann::ordered_json::object();
   for (const FigureGroup& group : plan.groups) {
@@ -100,10 +134,11 @@ std::string PlanJson(const Plan& plan) {
                               {"adds_up", check.claim.adds_up},
                               {"note", check.claim.note}});
   }
+  if (trace != nullptr) json["trace"] = TraceChoices(*trace);
   return json.dump(2) + "\n";
 }
 
-std::string PlanHtml(const Plan& plan) {
+std::string PlanHtml(const Plan& plan, const TracePlan* trace) {
   std::string body = "<p><b>" + EscapeHtml(Headline(plan)) + "</b></p>\n";
   body += BarSvg("What decides the number of servers",
                  {BarOf(plan, "store.servers_for_space"), BarOf(plan, "store.servers_for_reads"),
@@ -115,6 +150,7 @@ std::string PlanHtml(const Plan& plan) {
                    {BarOf(plan, "money.hit_share"), BarOf(plan, "money.miss_share"),
                     BarOf(plan, "money.output_share")});
   }
+  if (trace != nullptr) body += TracePlanHtml(*trace);
   for (const FigureGroup& group : plan.groups) body += GroupTable(group).ToHtml();
   if (HasClaims(plan, true)) body += ClaimTable(plan, true).ToHtml();
   if (HasClaims(plan, false)) {
@@ -127,22 +163,42 @@ std::string PlanHtml(const Plan& plan) {
   return HtmlPage(plan.name, body);
 }
 
-std::string ReliabilityText(const std::vector<CodeShape>& codes, const FailureRates& rates,
-                            uint64_t cycles, uint64_t seed) {
+std::string ReliabilityText(const std::vector<CodeOutlook>& codes) {
   Table table({"Code", ">bytes", ">loses at", ">years to loss", ">Monte Carlo", ">+-",
-               ">loss per year", ">nines", ">unreadable"});
-  for (const CodeShape& code : codes) {
-    const Reliability exact = Solve(code, rates);
-    const MonteCarlo played = Simulate(code, rates, cycles, seed);
+               ">loss per year", ">nines", ">unreadable", ">Monte Carlo", ">+-"});
+  for (const auto& [code, exact, played] : codes) {
     table.Add({CodeName(code), fmt::format("{:.2f}x", code.overhead()),
                fmt::format("{} lost", code.parity_shards + 1),
                fmt::format("{:.3g}", exact.years_to_loss),
                fmt::format("{:.3g}", played.years_to_loss),
                fmt::format("{:.1f} %", played.relative_error * 100),
                fmt::format("{:.2g}", exact.loss_per_year), fmt::format("{:.1f}", exact.nines),
-               fmt::format("{:.2g}", exact.unavailable_share)});
+               fmt::format("{:.3g}", exact.unavailable_share),
+               fmt::format("{:.3g}", played.unavailable_share),
+               fmt::format("{:.1f} %", played.unavailable_error * 100)});
   }
   return table.ToText();
+}
+
+std::string ReliabilityJson(const std::vector<CodeOutlook>& codes) {
+  nlohmann::ordered_json json = {{"codes", nlohmann::ordered_json::array()}};
+  for (const auto& [code, exact, played] : codes) {
+    json["codes"].push_back({{"code", CodeName(code)},
+                             {"data_shards", code.data_shards},
+                             {"parity_shards", code.parity_shards},
+                             {"overhead", code.overhead()},
+                             {"years_to_loss", exact.years_to_loss},
+                             {"loss_per_year", exact.loss_per_year},
+                             {"nines", exact.nines},
+                             {"unavailable_share", exact.unavailable_share},
+                             {"monte_carlo",
+                              {{"cycles", played.cycles},
+                               {"years_to_loss", played.years_to_loss},
+                               {"relative_error", played.relative_error},
+                               {"unavailable_share", played.unavailable_share},
+                               {"unavailable_error", played.unavailable_error}}}});
+  }
+  return json.dump(2) + "\n";
 }
 
 }  // namespace cairn::tools

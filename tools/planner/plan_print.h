@@ -2,18 +2,26 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tools/planner/plan.h"
 #include "tools/planner/reliability.h"
+#include "tools/planner/trace_plan.h"
 
 namespace cairn::tools {
 
-std::string PlanText(const Plan& plan);
-std::string PlanJson(const Plan& plan);
-std::string PlanHtml(const Plan& plan);
+// `trace` is null where the scenario has none.
+std::string PlanText(const Plan& plan, const TracePlan* trace);
+std::string PlanJson(const Plan& plan, const TracePlan* trace);
+std::string PlanHtml(const Plan& plan, const TracePlan* trace);
 
-// Codes side by side, each with a Monte Carlo of `cycles` beside its closed form.
-std::string ReliabilityText(const std::vector<CodeShape>& codes, const FailureRates& rates,
-                            uint64_t cycles, uint64_t seed);
+// Of one code: in closed form, and played out.
+struct CodeOutlook {
+  CodeShape code;
+  Reliability exact;
+  MonteCarlo played;
+};
+std::string ReliabilityText(const std::vector<CodeOutlook>& codes);
+std::string ReliabilityJson(const std::vector<CodeOutlook>& codes);
 
 }  // namespace cairn::tools

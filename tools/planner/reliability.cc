@@ -93,42 +93,159 @@ Reliability Solve(const CodeShape& shape, const FailureRates& rates) {
   return result;
 }
 
-MonteCarlo Simulate(const CodeShape& shape, const FailureRates& rates, uint64_t cycles,
-                    uint64_t seed) {
-  const Chain chain(shape, rates);
-  kv::Random random(seed);
-  double cycle_hours = 0;
-  double losses = 0;
-  double losses_squared = 0;
-  for (uint64_t cycle = 0; cycle < cycles; ++cycle) {
-    // A cycle is from all shards healthy to all healthy again, or to a loss. Its length is taken
-    // from the true process, its chance of loss from the forced one.
-    cycle_hours += -std::log1p(-random.Unit()) / chain.Up(0);
-    for (uint32_t lost = 1; lost != 0 && lost <= shape.parity_shards;) {
+namespace {
+
+// A mean over cycles, and how far it may be off.
+class Mean {
+ public:
+  void Add(double value) {
+    ++count_;
+    sum_ += value;
+    squares_ += value * value;
+  }
+  double value() const { return sum_ / count_; }
+  // One standard deviation, as a share.
+  double Error() const {
+    if (value() <= 0) return 0;
+    return std::sqrt(std::max(0.0, squares_ / count_ - value() * value()) / count_) / value();
+  }
+
+ private:
+  double count_ = 0;
+  double sum_ = 0;
+  double squares_ = 0;
+};
+
+double Exponential(kv::Random& random, double rate) { return -std::log1p(-random.Unit()) / rate; }
+
+// From all shards healthy to all healthy again, or to a loss. Its length is taken from the true
+// process, its chance of a loss from the forced one.
+struct LossCycle {
+  const Chain& chain;
+  kv::Random& random;
+
+  double Hours() const {
+    double hours = Exponential(random, chain.Up(0));
+    for (uint32_t lost = 1; lost != 0 && lost <= chain.shape.parity_shards;) {
       const double up = chain.Up(lost);
       const double all = up + chain.Down(lost);
-      cycle_hours += -std::log1p(-random.Unit()) / all;
+      hours += Exponential(random, all);
       lost = random.Unit() < up / all ? lost + 1 : lost - 1;
     }
+    return hours;
+  }
+  double Losses() const {
     double weight = 1;
     uint32_t lost = 1;
-    while (lost != 0 && lost <= shape.parity_shards) {
+    while (lost != 0 && lost <= chain.shape.parity_shards) {
       const double failure = chain.Up(lost) / (chain.Up(lost) + chain.Down(lost));
       const bool failed = random.Unit() < kForcedFailure;
       weight *= failed ? failure / kForcedFailure : (1 - failure) / (1 - kForcedFailure);
       lost += failed ? 1 : UINT32_MAX;
     }
-    const double loss = lost == 0 ? 0 : weight;
-    losses += loss;
-    losses_squared += loss * loss;
+    return lost == 0 ? 0 : weight;
   }
-  const auto count = static_cast<double>(cycles);
-  const double mean = losses / count;
+};
+
+// Shards that are out for a while, and those that are lost and being rebuilt: each comes back after
+// its own time.
+class OutageCycle {
+ public:
+  OutageCycle(const CodeShape& shape, const FailureRates& rates, kv::Random& random)
+      : shape_(shape), random_(random) {
+    failures_ = rates.failures_per_year / kHoursPerYear;
+    rebuilds_ = 1 / rates.rebuild_hours;
+    if (rates.outage_hours <= 0) return;
+    outages_ = rates.outages_per_year / kHoursPerYear;
+    returns_ = 1 / rates.outage_hours;
+  }
+
+  // Of a cycle from all healthy to all healthy again, in the true process.
+  double Hours() {
+    double hours = Exponential(random_, Up());
+    Step(true);
+    while (out_ + lost_ > 0) {
+      hours += Exponential(random_, Up() + Down());
+      Step(random_.Unit() < Up() / (Up() + Down()));
+    }
+    return hours;
+  }
+  // Of these, with more shards away than parity replaces: forced until it happens for the first
+  // time, true from then on.
+  double UnreadableHours() {
+    double weight = ForcedUp();
+    while (out_ + lost_ > 0 && !IsUnreadable()) {
+      const double up = Up() / (Up() + Down());
+      if (random_.Unit() < kForcedFailure) {
+        weight *= up / kForcedFailure * ForcedUp();
+      } else {
+        weight *= (1 - up) / (1 - kForcedFailure);
+        Step(false);
+      }
+    }
+    double hours = 0;
+    while (out_ + lost_ > 0) {
+      if (IsUnreadable()) hours += 1 / (Up() + Down());
+      Step(random_.Unit() < Up() / (Up() + Down()));
+    }
+    return hours * weight;
+  }
+
+ private:
+  double Up() const { return (shape_.shards() - out_ - lost_) * (failures_ + outages_); }
+  double Down() const { return out_ * returns_ + lost_ * rebuilds_; }
+  bool IsUnreadable() const { return out_ + lost_ > shape_.parity_shards; }
+  // One more is out. Of either kind half as often as it happens, half as often as it is seen out:
+  // what is rare and lasts is drawn, too. Returns the weight of that.
+  double ForcedUp() {
+    const double all = failures_ + outages_;
+    const double long_lost = failures_ / rebuilds_;
+    const double long_out = outages_ > 0 ? outages_ / returns_ : 0;
+    const double lost_share = (failures_ / all + long_lost / (long_lost + long_out)) / 2;
+    const bool is_lost = random_.Unit() < lost_share;
+    ++(is_lost ? lost_ : out_);
+    return is_lost ? failures_ / all / lost_share : outages_ / all / (1 - lost_share);
+  }
+  void Step(bool up) {
+    const double drawn = random_.Unit();
+    if (up) {
+      ++(drawn < outages_ / (failures_ + outages_) ? out_ : lost_);
+    } else {
+      --(drawn < out_ * returns_ / Down() ? out_ : lost_);
+    }
+  }
+
+  const CodeShape shape_;
+  kv::Random& random_;
+  double failures_ = 0;
+  double rebuilds_ = 0;
+  double outages_ = 0;
+  double returns_ = 0;
+  uint32_t out_ = 0;
+  uint32_t lost_ = 0;
+};
+
+}  // namespace
+
+MonteCarlo Simulate(const CodeShape& shape, const FailureRates& rates, uint64_t cycles,
+                    uint64_t seed) {
+  const Chain chain(shape, rates);
+  kv::Random random(seed);
+  const LossCycle loss{chain, random};
+  OutageCycle outage(shape, rates, random);
+  Mean loss_hours, losses, outage_hours, unreadable_hours;
+  for (uint64_t cycle = 0; cycle < cycles; ++cycle) {
+    loss_hours.Add(loss.Hours());
+    losses.Add(loss.Losses());
+    outage_hours.Add(outage.Hours());
+    unreadable_hours.Add(outage.UnreadableHours());
+  }
   MonteCarlo result{.cycles = cycles};
-  if (mean <= 0) return result;
-  result.years_to_loss = cycle_hours / count / mean / kHoursPerYear;
-  result.relative_error =
-      std::sqrt(std::max(0.0, losses_squared / count - mean * mean) / count) / mean;
+  result.unavailable_share = unreadable_hours.value() / outage_hours.value();
+  result.unavailable_error = std::hypot(unreadable_hours.Error(), outage_hours.Error());
+  if (losses.value() <= 0) return result;
+  result.years_to_loss = loss_hours.value() / losses.value() / kHoursPerYear;
+  result.relative_error = losses.Error();
   return result;
 }
 

@@ -43,10 +43,13 @@ Reliability Solve(const CodeShape& shape, const FailureRates& rates);
 struct MonteCarlo {
   double years_to_loss = 0;
   double relative_error = 0;  // One standard deviation of it, as a share.
+  double unavailable_share = 0;
+  double unavailable_error = 0;  // The same.
   uint64_t cycles = 0;
 };
-// The same model played out. Losses are far too rare to wait for, so failures are made likely while
-// a stripe is degraded and every history is weighed by how much likelier it was made.
+// The same model played out. What is wanted is far too rare to wait for: failures and outages are
+// made likely while a stripe is degraded, and every history is weighed by how much likelier it was
+// made.
 MonteCarlo Simulate(const CodeShape& shape, const FailureRates& rates, uint64_t cycles,
                     uint64_t seed);
 

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <unordered_map>
 
 #include "kvstore/layout/known_models.h"
@@ -211,6 +213,7 @@ struct ExplainFlags {
   std::string ttl = "0 s";
   std::string capacity = "0";
   uint64_t line = 0;
+  bool json = false;
 };
 
 std::string Describe(const Request& request, const Miss& miss, uint64_t block_tokens) {
@@ -231,26 +234,58 @@ std::string Describe(const Request& request, const Miss& miss, uint64_t block_to
   return text + (advice.empty() ? "" : fmt::format(" ({})", advice)) + "\n";
 }
 
-// Where the log holds the text: what stood there in the session's request before, and what does
-// now.
-kv::Result<std::string> DescribeText(const std::string& path, uint64_t line) {
+// What stood there in the session's request before, and what does now.
+struct TextStory {
+  TextChange change;
+  uint64_t earlier_line = 0;
+};
+
+std::string Describe(const TextStory& story) {
+  const TextChange& change = story.change;
+  if (!change.differs) return "The session's last prompt is a prefix of this one\n";
+  return fmt::format("{}: {} differs at byte {}: '{}' was '{}' on line {}\n", change.reason,
+                     change.part, change.byte, change.later, change.earlier, story.earlier_line);
+}
+
+// Where the log holds the text, and the session has an earlier request.
+kv::Result<std::optional<TextStory>> TellText(const std::string& path, uint64_t line) {
   KV_ASSIGN_OR_RETURN(TextLog log, TextLog::Open(path, BrokenLines::kSkip, 4));
   std::unordered_map<uint64_t, TextRequest> last;
   TextRequest request;
   while (true) {
     KV_ASSIGN_OR_RETURN(const bool more, log.Next(request));
-    if (!more || request.base.line > line) return std::string();
+    if (!more || request.base.line > line) return std::optional<TextStory>();
     const auto earlier = last.find(request.base.session);
     if (request.base.line == line && earlier != last.end()) {
-      const TextChange change = CompareTexts(earlier->second, request);
-      if (!change.differs)
-        return std::string("The session's last prompt is a prefix of this one\n");
-      return fmt::format("{}: {} differs at byte {}: '{}' was '{}' on line {}\n", change.reason,
-                         change.part, change.byte, change.later, change.earlier,
-                         earlier->second.base.line);
+      return std::optional<TextStory>(
+          {CompareTexts(earlier->second, request), earlier->second.base.line});
     }
     last[request.base.session] = request;
   }
+}
+
+std::string ExplanationJson(const Request& request, const Miss& miss, uint64_t block_tokens,
+                            const std::optional<TextStory>& story) {
+  nlohmann::ordered_json json = {{"line", request.line},
+                                 {"input_tokens", request.input_tokens},
+                                 {"hit_tokens", miss.hit_tokens},
+                                 {"reason", MissReasonName(miss.reason)},
+                                 {"advice", MissAdvice(miss.reason)}};
+  if (miss.reason != MissReason::kNone) {
+    json["first_block"] = miss.first_block;
+    json["first_token"] = miss.first_block * block_tokens;
+  }
+  if (miss.reason == MissReason::kExpired) json["unused_ms"] = miss.age_ms;
+  if (miss.reason == MissReason::kEvicted) json["blocks_used_since"] = miss.distance;
+  if (story && story->change.differs) {
+    const TextChange& change = story->change;
+    json["text"] = {{"reason", change.reason},     {"part", change.part},
+                    {"byte", change.byte},         {"later", change.later},
+                    {"earlier", change.earlier},   {"earlier_line", story->earlier_line},
+                    {"lost_bytes", change.lost_bytes}};
+  }
+  // What differs is cut out of prompts, perhaps within a character.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 kv::Status RunExplain(const ExplainFlags& flags, CommandResult& result) {
@@ -268,26 +303,36 @@ kv::Status RunExplain(const ExplainFlags& flags, CommandResult& result) {
       {.block_tokens = block_tokens, .ttl_ms = ttl_ms, .capacity_blocks = capacity / block_tokens});
   MissSummary summary;
   Request request;
+  std::optional<std::pair<Request, Miss>> wanted;
   while (true) {
     KV_ASSIGN_OR_RETURN(const bool more, source->Next(request));
     if (!more) break;
     const Miss miss = explainer.Add(request);
     summary.Add(miss);
-    if (request.line == flags.line) result.output += Describe(request, miss, block_tokens);
+    if (request.line == flags.line) wanted.emplace(request, miss);
   }
   for (const std::string& issue : source->issues().first) result.errors += issue + "\n";
   if (flags.line == 0) {
-    result.output = summary.ToText();
-  } else if (result.output.empty()) {
+    result.output = flags.json ? summary.ToJson() : summary.ToText();
+    return kv::Status();
+  }
+  if (!wanted) {
     return {kv::Code::kNotFound, fmt::format("no request stands on line {}", flags.line)};
-  } else if (flags.input.path != "-") {
-    KV_ASSIGN_OR_RETURN(const std::string text, DescribeText(flags.input.path, flags.line));
-    result.output += text;
+  }
+  std::optional<TextStory> story;
+  if (flags.input.path != "-") {
+    KV_ASSIGN_OR_RETURN(story, TellText(flags.input.path, flags.line));
+  }
+  const auto& [at_line, miss] = *wanted;
+  if (flags.json) {
+    result.output = ExplanationJson(at_line, miss, block_tokens, story);
+  } else {
+    result.output = Describe(at_line, miss, block_tokens) + (story ? Describe(*story) : "");
   }
   return kv::Status();
 }
 
-kv::Status RunLint(const InputFlags& flags, CommandResult& result) {
+kv::Status RunLint(const InputFlags& flags, bool json, CommandResult& result) {
   const BrokenLines broken = flags.strict ? BrokenLines::kRefuse : BrokenLines::kSkip;
   KV_ASSIGN_OR_RETURN(TextLog log, TextLog::Open(flags.path, broken, 4));
   RequestLinter linter;
@@ -303,7 +348,7 @@ kv::Status RunLint(const InputFlags& flags, CommandResult& result) {
                                     " holds no request with its text: lint needs messages, "
                                     "input or prompt, not block ids"};
   }
-  result.output = LintText(linter);
+  result.output = json ? LintJson(linter) : LintText(linter);
   result.exit_code = linter.Findings().empty() ? 0 : 1;
   return kv::Status();
 }
@@ -346,6 +391,7 @@ CommandResult TraceCommand(const std::vector<std::string>& arguments, const AppV
   ConvertFlags convert;
   ExplainFlags explain;
   InputFlags lint;
+  bool lint_json = false;
   CLI::App* hits_app =
       app.add_subcommand("hits", "Hit rates by TTL, capacity, block size and policy");
   AddHits(*hits_app, hits);
@@ -357,13 +403,15 @@ CommandResult TraceCommand(const std::vector<std::string>& arguments, const AppV
   explain_app->add_option("--capacity", explain.capacity,
                           "Judge under this LRU capacity, in tokens");
   explain_app->add_option("--line", explain.line, "Explain the request on this line");
+  explain_app->add_flag("--json", explain.json, "Print all figures as JSON");
   CLI::App* lint_app = app.add_subcommand("lint", "Find what kills prefix caching in request logs");
   lint.AddTo(*lint_app);
+  lint_app->add_flag("--json", lint_json, "Print the findings as JSON");
   return RunParsed(app, arguments, visit, [&](CommandResult& result) {
     if (*hits_app) return RunHits(hits, result);
     if (*convert_app) return RunConvert(convert, result);
     if (*explain_app) return RunExplain(explain, result);
-    return RunLint(lint, result);
+    return RunLint(lint, lint_json, result);
   });
 }
 

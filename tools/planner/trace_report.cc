@@ -69,12 +69,6 @@ struct Coarser {
   }
 };
 
-std::vector<int64_t> TtlsOf(const TraceReportOptions& options) {
-  if (!options.ttls_ms.empty()) return options.ttls_ms;
-  return {10 * kSecond, 30 * kSecond, kMinute,   5 * kMinute, 10 * kMinute, 30 * kMinute,
-          kHour,        3 * kHour,    6 * kHour, kDay,        3 * kDay,     7 * kDay};
-}
-
 std::vector<uint64_t> CapacitiesOf(const TraceReportOptions& options, const LruCurve& curve) {
   if (!options.capacities_tokens.empty()) return options.capacities_tokens;
   std::vector<uint64_t> capacities;
@@ -162,13 +156,18 @@ void FillTotals(const LruCurve& curve, const WriteBack& write_back, TraceReport&
 
 }  // namespace
 
+std::vector<int64_t> UsualTtls() {
+  return {10 * kSecond, 30 * kSecond, kMinute,   5 * kMinute, 10 * kMinute, 30 * kMinute,
+          kHour,        3 * kHour,    6 * kHour, kDay,        3 * kDay,     7 * kDay};
+}
+
 kv::Result<TraceReport> ReportTrace(const std::string& path, const TraceReportOptions& options) {
   const auto started = std::chrono::steady_clock::now();
   KV_ASSIGN_OR_RETURN(std::unique_ptr<TraceSource> source, OpenTrace(path, options.trace));
   TraceReport report;
   report.block_tokens = source->block_tokens();
   LruCurve lru(report.block_tokens);
-  TtlCurve ttl(report.block_tokens, TtlsOf(options));
+  TtlCurve ttl(report.block_tokens, options.ttls_ms.empty() ? UsualTtls() : options.ttls_ms);
   WriteBack write_back(report.block_tokens);
   std::vector<Coarser> coarser;
   for (int i = 1; i <= kBlockDoublings; ++i) {

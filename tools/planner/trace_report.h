@@ -19,6 +19,9 @@ struct TraceReportOptions {
   int64_t store_ttl_ms = 3 * 86'400'000LL;  // Of the store's policy.
 };
 
+// From seconds to a week.
+std::vector<int64_t> UsualTtls();
+
 struct TtlRow {
   int64_t ttl_ms = 0;
   double refreshed = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/unit/planner/trace_files.h"
@@ -49,6 +50,75 @@ TEST(PlanCommand, TakesTrafficFromATrace) {
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   EXPECT_THAT(result.output, HasSubstr("cannot show what they are worth"));
   EXPECT_THAT(result.output, HasSubstr("KV bytes per token"));
+  EXPECT_THAT(result.output, HasSubstr("LRU hit rate"));
+}
+
+// What keeps the KV of 30 minutes for the traffic of 16 GPUs, counted once more by hand.
+TEST(PlanCommand, ComparesTheTtlsAndCapacitiesOfATrace) {
+  const std::string page = OwnFile("trace_plan.html");
+  const CommandResult result = PlanCommand(
+      {"--trace", kTrace, "--set", "model.name=Llama-3-8B", "--set", "gpu.count=16", "--set",
+       "gpu.prefill_rate=20 K/s", "--set", "gpu.decode_rate=3 K/s", "--json", "--html", page});
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  const auto json = nlohmann::json::parse(result.output)["trace"];
+  const auto at_ttl = [&](double seconds) {
+    for (const auto& row : json["ttl"]) {
+      if (row["ttl_s"] == seconds) return row;
+    }
+    return nlohmann::json();
+  };
+  const auto half_hour = at_ttl(1'800);
+  const double prompt = 16'802.12, answer = 452.9;  // Means of the trace.
+  const double hit_rate = 0.82593, kept_per_rate = 8.62e6;
+  const double rate = 16 / (prompt * (1 - hit_rate) / 20e3 + answer / 3e3);
+  EXPECT_NEAR(half_hour["hit_rate"].get<double>(), hit_rate, 1e-5);
+  EXPECT_NEAR(half_hour["tokens"].get<double>() / (kept_per_rate * rate), 1, 0.01);
+  EXPECT_NEAR(half_hour["raw_bytes"].get<double>() / (kept_per_rate * rate * 131'072 * 1.2 / 0.9),
+              1, 0.01);
+  EXPECT_NEAR(half_hour["gpus_saved"].get<double>() / (rate * prompt * hit_rate / 20e3), 1, 0.01);
+  EXPECT_FALSE(half_hour["beyond_span"].get<bool>());
+  EXPECT_TRUE(at_ttl(86'400)["beyond_span"].get<bool>());
+  EXPECT_LT(at_ttl(60)["hit_rate"].get<double>(), half_hour["hit_rate"].get<double>());
+  const auto largest = json["capacity"].back();
+  EXPECT_NEAR(largest["hit_rate"].get<double>(), json["ideal"].get<double>(), 1e-9);
+  const double trace_rate = 334 / (4.03 * 3'600);
+  EXPECT_NEAR(largest["tokens"].get<double>() / (1'048'576 * rate / trace_rate), 1, 0.01);
+  EXPECT_THAT(Contents(page), HasSubstr("Hit rate by SSD bytes"));
+  EXPECT_THAT(Contents(page), Not(HasSubstr("nan")));
+}
+
+TEST(PlanCommand, BrokenLinesOfATraceAreToldOrRefused) {
+  const std::string trace = OwnFile("broken_for_plan.jsonl");
+  std::ofstream(trace) << Contents(kTrace) << "{not json\n";
+  std::vector<std::string> arguments = {
+      "--trace", trace, "--set", "model.name=Llama-3-8B", "--set", "gpu.count=16",
+      "--set", "gpu.prefill_rate=20 K/s", "--set", "gpu.decode_rate=3 K/s"};
+  const CommandResult told = PlanCommand(arguments);
+  EXPECT_EQ(told.exit_code, 0);
+  EXPECT_THAT(told.errors, HasSubstr("1 broken lines were skipped"));
+  arguments.push_back("--strict");
+  EXPECT_EQ(PlanCommand(arguments).exit_code, 1);
+}
+
+TEST(Commands, PrintJsonOfEverything) {
+  const auto json = [](const CommandResult& told) { return nlohmann::json::parse(told.output); };
+  const auto failures = json(PlanCommand({"failures", "10+2", "2x", "--cycles", "1000", "--json"}));
+  EXPECT_EQ(failures["codes"][0]["code"], "10+2");
+  EXPECT_GT(failures["codes"][1]["monte_carlo"]["unavailable_share"], 0.0);
+  const auto models = json(PlanCommand({"models", "--json"}));
+  EXPECT_GT(models["models"].size(), 10u);
+  EXPECT_GT(models["models"][0]["bytes_per_token"], 0.0);
+  const auto reasons = json(TraceCommand({"explain", kTrace, "--ttl", "20 min", "--json"}));
+  double missed = 0;
+  for (const auto& row : reasons["reasons"]) missed += row["missed_tokens"].get<double>();
+  EXPECT_EQ(missed, reasons["input_tokens"].get<double>() - reasons["hit_tokens"].get<double>());
+  const std::string log = kRoot + "/docs/guides/data/requests.jsonl";
+  const auto line = json(TraceCommand({"explain", log, "--line", "2", "--json"}));
+  EXPECT_EQ(line["text"]["part"], "messages[0].system");
+  EXPECT_EQ(line["text"]["earlier_line"], 1);
+  const CommandResult linted = TraceCommand({"lint", log, "--json"});
+  EXPECT_EQ(linted.exit_code, 1);
+  EXPECT_EQ(json(linted)["findings"][0]["rule"], "json-key-order");
 }
 
 TEST(Commands, WrongUsageIsTwoAndWrongInputIsOne) {

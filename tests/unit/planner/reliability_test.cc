@@ -66,6 +66,25 @@ TEST(Reliability, UnavailabilityIsBinomial) {
   EXPECT_NEAR(Solve({1, 1}, rates).unavailable_share, 1.0 / 9, 1e-9);
 }
 
+TEST(Reliability, MonteCarloOfOutagesAgreesWithTheBinomialOne) {
+  // Both kinds of outage, of very different length; each alone; and none but losses.
+  for (const FailureRates& rates :
+       {FailureRates{.failures_per_year = 5, .rebuild_hours = 10, .outages_per_year = 20,
+                     .outage_hours = 2},
+        FailureRates{.failures_per_year = 2, .rebuild_hours = 24, .outages_per_year = 12},
+        FailureRates{.failures_per_year = 0.01, .outages_per_year = 4, .outage_hours = 0.2},
+        FailureRates{.failures_per_year = 3, .rebuild_hours = 9, .outages_per_year = 0},
+        FailureRates{.failures_per_year = 3, .rebuild_hours = 9, .outage_hours = 0}}) {
+    for (const CodeShape& shape : {CodeShape{10, 2}, {8, 3}, {4, 0}, {1, 2}}) {
+      const double exact = Solve(shape, rates).unavailable_share;
+      const MonteCarlo played = Simulate(shape, rates, 40'000, 23);
+      EXPECT_LT(played.unavailable_error, 0.05) << CodeName(shape);
+      EXPECT_NEAR(played.unavailable_share / exact, 1, 5 * played.unavailable_error + 0.02)
+          << CodeName(shape) << " at " << rates.outages_per_year << " outages a year";
+    }
+  }
+}
+
 TEST(ParseCode, ReadsCodesAndCopies) {
   EXPECT_EQ(ParseCode("10+2").value().shards(), 12u);
   EXPECT_EQ(ParseCode("3x").value().parity_shards, 2u);

@@ -522,15 +522,38 @@ TEST(Homes, WhatIsDeletedWhileItIsTakenOverStaysDeleted) {
 
 // --- Chance ---
 
-// What was acknowledged, and not evicted since, is there at the end, and what was deleted is not; what
-// is read is right, always.
+struct Wandered {
+  std::vector<Chain> chains;
+  // Of these.
+  std::set<size_t> acknowledged;
+  std::set<size_t> evicted;
+  std::set<size_t> deleted;
+};
+
+// What was acknowledged, and not evicted since, is there, and what was deleted is not.
+void CheckWandered(World& world, const Wandered& told, const std::function<uint32_t()>& any_node,
+                   uint64_t seed) {
+  const auto check = [&](size_t at, bool is_there) {
+    for (size_t block = 0; block < told.chains[at].ids.size(); ++block) {
+      const uint32_t n = any_node();
+      const Status got = Get(world, n, told.chains[at], block);
+      EXPECT_EQ(got.ok(), is_there) << got.ToString() << ", seed " << seed << ", chain " << at
+                                    << ", block " << block << ", node " << n;
+    }
+  };
+  for (const size_t at : told.deleted) check(at, false);
+  for (const size_t at : told.acknowledged) {
+    if (!told.evicted.contains(at)) check(at, true);
+  }
+}
+
+// What is read is right, always.
 void Wander(uint64_t seed) {
   const uint32_t nodes = 4 + static_cast<uint32_t>(seed % 3) * 4;
   World world({.nodes = nodes, .targets_each = 2, .seed = seed});
   Random& random = world.random();
-  std::vector<Chain> chains;
-  std::set<size_t> evicted;
-  std::set<size_t> deleted;
+  Wandered told;
+  auto& [chains, acknowledged, evicted, deleted] = told;
   uint32_t dead = 0;
   world.links().loss_per_million = random.Chance(1, 2) ? 5000 : 0;
   const auto any_node = [&] {
@@ -538,7 +561,6 @@ void Wander(uint64_t seed) {
     while (!world.IsUp(n)) n = 1 + static_cast<uint32_t>(random.Below(nodes));
     return n;
   };
-  std::set<size_t> acknowledged;
   for (int step = 0; step < 120; ++step) {
     const uint64_t what = random.Below(22);
     const uint32_t n = any_node();
@@ -590,20 +612,7 @@ void Wander(uint64_t seed) {
   if (dead != 0) world.Restart(dead);
   world.Fill();
   world.RunFor(Seconds(5));
-  for (const size_t at : deleted) {
-    for (size_t block = 0; block < chains[at].ids.size(); ++block) {
-      EXPECT_THAT(Get(world, any_node(), chains[at], block), HasCode(Code::kNotFound))
-          << "seed " << seed << ", chain " << at << ", block " << block;
-    }
-  }
-  for (const size_t at : acknowledged) {
-    if (evicted.contains(at)) continue;
-    for (size_t block = 0; block < chains[at].ids.size(); ++block) {
-      const uint32_t n = any_node();
-      EXPECT_THAT(Get(world, n, chains[at], block), IsOk())
-          << "seed " << seed << ", chain " << at << ", block " << block << ", node " << n;
-    }
-  }
+  CheckWandered(world, told, any_node, seed);
 }
 
 TEST(Homes, KeepWhatWasAcknowledgedWhileNodesComeAndGo) {
