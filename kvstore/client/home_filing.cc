@@ -12,10 +12,15 @@ Task<Status> HomeIndex::Publish(IndexedStripe stripe, Durability durability) {
   const StripeName name{stripe.manifest.space, stripe.manifest.run, stripe.manifest.stripe};
   const bool was_filed = StateOf(name.stripe).has_value();
   const RunKey key{name.space, name.run};
+  const uint64_t tenure = TenureOf(key).since;
   // No lookup shows it, and no put takes its blocks for stored, before enough replicas have it.
-  if (!was_filed) hidden_.insert_or_assign(name.stripe, HiddenIn{key, TenureOf(key).since});
+  if (!was_filed) hidden_.insert_or_assign(name.stripe, HiddenIn{key, tenure});
   publishing_.insert(name.stripe);
   const Status outcome = co_await FileWithReplicas(stripe, durability);
+  if (TenureOf(key).since != tenure) {
+    publishing_.erase(name.stripe);
+    co_return HasMoved();
+  }
   if (spaces_.IsDeleted(name.space)) {
     (void)co_await Remove(name, MissReason::kAbsent);
     publishing_.erase(name.stripe);
@@ -56,6 +61,7 @@ Task<Status> HomeIndex::PublishFirst(IndexedStripe stripe, Durability durability
   }
   const auto done = std::make_shared<Event>(loop_);
   first_.emplace(key, done);
+  const uint64_t tenure = TenureOf(key).since;
   std::vector<BlockId> wanted;
   for (const ManifestBlock& block : stripe.manifest.blocks) wanted.push_back(block.id);
   const auto run = co_await Load(key, wanted);
@@ -64,6 +70,7 @@ Task<Status> HomeIndex::PublishFirst(IndexedStripe stripe, Durability durability
     const bool stored = co_await IsStored(run.value(), stripe.manifest, wanted);
     if (stored) outcome = Status(Code::kConflict, "another writer stored these blocks first");
   }
+  if (TenureOf(key).since != tenure) outcome = HasMoved();
   if (outcome.ok()) outcome = co_await Publish(std::move(stripe), durability);
   first_.erase(key);
   done->Set();
@@ -116,7 +123,9 @@ std::vector<TargetPort*> HomeIndex::RefilersOf(const StripeName& name) const {
 }
 
 Task<Status> HomeIndex::Adopt(TargetPort& from, StripeId stripe, uint64_t& adopted) {
-  if (!adopting_.emplace(stripe, false).second) co_return Status();  // Another pass does it.
+  if (!IsHome(stripe)) co_return HasMoved();
+  // What is going has perhaps left the replica here already, and `from` not yet.
+  if (!adopting_.emplace(stripe, gone_.IsGoing(stripe)).second) co_return Status();
   Status outcome;
   auto found = co_await from.ReadFiled(stripe);
   if (found.ok()) {
@@ -144,12 +153,19 @@ Task<Status> HomeIndex::AdoptRead(IndexedStripe stripe) {
   const bool busy = gone_.IsGoing(id) || publishing_.contains(id) || republishing_.contains(id);
   const bool over = clock_.UnixNow() >= stripe.expires_at || spaces_.IsDeleted(manifest.space);
   if (busy || over || StateOf(id)) co_return Status();
+  if (!IsHome(id)) co_return HasMoved();
+  const uint64_t tenure = TenureOf(id).since;
   const std::span<TargetPort* const> filers = placement_.FilersOf(id);
   publishing_.insert(id);
   Status outcome(Code::kUnavailable, "no target here takes index records");
   for (TargetPort* port : placement_.NearTargets()) {
     if (std::find(filers.begin(), filers.end(), port) == filers.end()) continue;
     outcome = co_await port->Publish(stripe, Durability::kProcess);
+    if (TenureOf(id).since == tenure) break;
+    // The new home may have removed it meanwhile. If not, it files it here again.
+    const StripeName name{manifest.space, manifest.run, id};
+    (void)co_await port->Withdraw(name);
+    outcome = HasMoved();
     break;
   }
   publishing_.erase(id);
@@ -161,11 +177,28 @@ Task<Status> HomeIndex::AdoptRead(IndexedStripe stripe) {
   co_return Status();
 }
 
+Task<Status> HomeIndex::Disown(TargetPort& from, StripeId stripe) {
+  const auto name = co_await from.NameOf(stripe);
+  if (name.code() == Code::kNotFound) co_return Status();
+  if (!name.ok()) co_return name.status();
+  const bool is_ours = StateOf(stripe) || publishing_.contains(stripe) ||
+                       republishing_.contains(stripe) || adopting_.contains(stripe);
+  if (is_ours || !IsHome(stripe)) co_return Status();
+  co_return co_await from.Withdraw(name.value());
+}
+
 Task<Status> HomeIndex::Republish(IndexedStripe stripe) {
   const Manifest& manifest = stripe.manifest;
   const StripeId id = manifest.stripe;
   const StripeName name{manifest.space, manifest.run, id};
-  if (ReportOn(id).kind == StripeReport::Kind::kAbsent) co_return Status(Code::kNotFound);
+  const uint64_t tenure = TenureOf(id).since;
+  const StripeReport::Kind kind = ReportOn(id).kind;
+  if (kind == StripeReport::Kind::kAbsent) co_return Status(Code::kNotFound);
+  if (kind == StripeReport::Kind::kUnknown) {  // It may have been removed since it was read.
+    const auto filed = co_await FindFiled(id);
+    if (!filed.ok()) co_return filed.status();
+    if (gone_.IsGoing(id)) co_return Status(Code::kNotFound);
+  }
   const std::vector<TargetPort*> ports = RefilersOf(name);
   const size_t needed = std::min<size_t>(2, placement_.ReplicaOrder(name.space, name.run).size());
   republishing_[id] = false;
@@ -191,11 +224,12 @@ Task<Status> HomeIndex::Republish(IndexedStripe stripe) {
     publishing_.erase(id);
     co_return Status(Code::kNotFound);
   }
+  if (TenureOf(id).since != tenure) co_return HasMoved();
   if (acknowledged < ports.size()) settled_ = false;
   const RunKey key{name.space, name.run};
   NoteChange(key);
   cache_.Add(key, std::move(stripe));
-  if (acknowledged < needed) co_return failure;
+  if (acknowledged < needed) co_return Status(Code::kUnavailable, failure.ToString());
   co_return Status();
 }
 

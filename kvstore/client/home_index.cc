@@ -58,7 +58,7 @@ Task<Result<KnownRunPtr>> HomeIndex::LoadAll(RunKey key) {
 
 Task<Result<KnownRunPtr>> HomeIndex::LoadFiled(RunKey key) {
   const std::span<const BlockId> any;
-  auto run = co_await reader_.Read(key, any, RunReader::Ask::kAll);
+  auto run = co_await reader_.Read(key, any, RunReader::Ask::kPlaces);
   if (!run.ok()) co_return run.status();
   co_return std::make_shared<KnownRun>(std::move(run).value());
 }
@@ -189,12 +189,13 @@ Task<Status> HomeIndex::Keep(KnownStripePtr stripe, uint32_t keep_until, KeepLim
       failure = std::move(outcome);
     }
   }
-  if (saved < needed) co_return failure;
+  if (saved < needed) co_return Status(Code::kUnavailable, failure.ToString());
   co_return Status();
 }
 
 Task<Status> HomeIndex::Remove(StripeName name, MissReason reason) {
   const RunKey key{name.space, name.run};
+  const uint64_t tenure = TenureOf(key).since;
   KnownStripePtr known;
   if (reason == MissReason::kAbsent) {
     const KnownRunPtr run = KnownHere(key);  // Tells where the shards are.
@@ -223,6 +224,7 @@ Task<Status> HomeIndex::Remove(StripeName name, MissReason reason) {
     if (found != filing->end()) found->second = true;
   }
   Status outcome = co_await TakeOut(name, std::move(known));
+  if (TenureOf(key).since != tenure) outcome = HasMoved();
   if (!is_first) co_return RemovedOr(outcome);  // Another call does the same; it counts.
   gone_.End(name.stripe);
   if (reason == MissReason::kEvicted) ++stats_.evicted_stripes;
@@ -238,7 +240,8 @@ Task<Status> HomeIndex::WithdrawAll(StripeName name) {
   Status outcome;
   for (Task<Status>& call : calls) {
     Status withdrawn = co_await call;
-    if (!withdrawn.ok()) outcome = std::move(withdrawn);
+    const bool tells_more = outcome.code() != Code::kConflict;
+    if (!withdrawn.ok() && tells_more) outcome = std::move(withdrawn);
   }
   co_return outcome;
 }
@@ -247,12 +250,23 @@ Task<Status> HomeIndex::TakeOut(StripeName name, KnownStripePtr known) {
   const RunKey key{name.space, name.run};
   NoteChange(key);
   cache_.Remove(key, name.stripe);
+  std::optional<Manifest> manifest;
+  if (known != nullptr) manifest = known->manifest;
+  Status unasked;
+  if (!manifest && placement_.HoldersOf(nullptr).empty()) {  // Only the manifest names them.
+    auto filed = co_await FindFiled(name.stripe);
+    if (filed.ok()) manifest = std::move(filed.value().stripe.manifest);
+    if (SaysNothing(filed.code())) unasked = filed.status();
+  }
   Status outcome = co_await WithdrawAll(name);
+  // Its shards are another home's.
+  if (outcome.code() == Code::kConflict) co_return outcome;
+  if (!unasked.ok()) outcome = std::move(unasked);
   NoteChange(key);
   cache_.Remove(key, name.stripe);
   if (on_removed_) on_removed_(name.stripe);
   std::vector<Task<Status>> calls;
-  for (TargetPort* port : placement_.HoldersOf(known == nullptr ? nullptr : &known->manifest)) {
+  for (TargetPort* port : placement_.HoldersOf(manifest ? &*manifest : nullptr)) {
     calls.push_back(port->Drop(name.stripe));
   }
   for (Task<Status>& call : calls) {
@@ -323,6 +337,11 @@ Task<Result<FiledStripe>> HomeIndex::FindFiled(StripeId stripe) {
   co_return std::move(*best);
 }
 
+bool HomeIndex::IsHomeOfAll(std::span<const StripeId> stripes) const {
+  return std::all_of(stripes.begin(), stripes.end(),
+                     [this](const StripeId& stripe) { return IsHome(stripe); });
+}
+
 // --- Leases ---
 
 Task<LeaseGrant> HomeIndex::Grant(std::vector<LeaseTable::Stripe> stripes, LeaseOrder order) {
@@ -353,6 +372,8 @@ Task<LeaseGrant> HomeIndex::Grant(std::vector<LeaseTable::Stripe> stripes, Lease
 Task<std::vector<Status>> HomeIndex::Renew(std::vector<LeaseId> leases, LeaseOrder order) {
   std::vector<Status> outcomes;
   for (const LeaseId& lease : leases) {
+    // The new home keeps what is leased no longer than a lease lasted when it came.
+    if (!IsHomeOfAll(leases_.StripesOf(lease))) leases_.Release(lease, order.session, clock_.Now());
     outcomes.push_back(leases_.Renew(lease, order.session, order.duration, clock_.Now()));
   }
   co_return outcomes;

@@ -66,6 +66,9 @@ class HomeIndex final : public StripeIndex {
   // added to `adopted`; unless it is on its way in or out just now. What cannot be restored was
   // removed while that replica was away: it is withdrawn there.
   Task<Status> Adopt(TargetPort& from, StripeId stripe, uint64_t& adopted);
+  // What is filed on a replica whose word does not count (Placement::Sources), and not here, is
+  // withdrawn there.
+  Task<Status> Disown(TargetPort& from, StripeId stripe);
   // Hits that another node saw.
   void NoteUse(const StripeName& name, const StripeUse& use);
 
@@ -115,6 +118,9 @@ class HomeIndex final : public StripeIndex {
   Tenure TenureOf(const RunKey& key) const { return tenure_.Of(GroupHashOf(key.space, key.run)); }
   // The run in the cache, if it was read since this process became its home.
   KnownRunPtr KnownHere(const RunKey& key);
+  bool IsHomeOfAll(std::span<const StripeId> stripes) const;
+  // The outcome of what began in an earlier tenure: another home may have undone it, or not seen it.
+  static Status HasMoved() { return Status(Code::kUnavailable, "the run got another home meanwhile"); }
   // Whether what the replicas here do not show is nowhere.
   bool IsSure(StripeId stripe) const;
   Task<Status> AdoptRead(IndexedStripe stripe);

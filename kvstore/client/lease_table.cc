@@ -107,6 +107,12 @@ bool LeaseTable::IsLeased(StripeId stripe, Instant now) {
   return held_.contains(stripe);
 }
 
+std::span<const StripeId> LeaseTable::StripesOf(LeaseId lease) const {
+  const auto found = leases_.find(lease);
+  if (found == leases_.end()) return {};
+  return found->second.stripes;
+}
+
 void LeaseTable::Forget(StripeId stripe) {
   const auto found = held_.find(stripe);
   if (found == held_.end()) return;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -58,6 +59,8 @@ class LeaseTable {
   void Release(LeaseId lease, SessionId session, Instant now);
 
   bool IsLeased(StripeId stripe, Instant now);
+  // Until the next call that changes something; none when it ended.
+  std::span<const StripeId> StripesOf(LeaseId lease) const;
   // The stripe is gone all the same (deleted, expired): it no longer counts.
   void Forget(StripeId stripe);
 

@@ -20,6 +20,15 @@ class Placement {
   // The targets that may keep the run's index: the first kIndexReplicas should, and the others
   // stand in where some of these take nothing.
   virtual std::vector<TargetId> ReplicaOrder(const NamespaceId& space, const RunId& run) const = 0;
+  // Of these the ones whose word counts: what a replica has that is only being filled may have been
+  // removed while it was none.
+  virtual std::vector<TargetId> Sources(const NamespaceId& space, const RunId& run) const {
+    return ReplicaOrder(space, run);
+  }
+  // And those that are away now: all that may have filed some of the run.
+  virtual std::vector<TargetId> Places(const NamespaceId& space, const RunId& run) const {
+    return ReplicaOrder(space, run);
+  }
   // Every target at hand whose replica may have filed the stripe.
   virtual std::span<TargetPort* const> FilersOf(const StripeId& stripe) const = 0;
   // The targets of this process: their replicas answer without a message.

@@ -9,8 +9,9 @@
 namespace cairn::kv {
 
 Task<Result<KnownRun>> RunReader::Read(RunKey key, std::span<const BlockId> wanted, Ask ask) {
-  const std::vector<TargetId> order = placement_.ReplicaOrder(key.space, key.run);
-  const bool all = ask == Ask::kAll;
+  const std::vector<TargetId> order = ask == Ask::kPlaces ? placement_.Places(key.space, key.run)
+                                                          : placement_.Sources(key.space, key.run);
+  const bool all = ask == Ask::kAll || ask == Ask::kPlaces;
   const size_t ask_max = ask == Ask::kReplicas ? std::min<size_t>(kIndexReplicas, order.size())
                                                : order.size();
   KnownRun run;

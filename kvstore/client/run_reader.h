@@ -19,6 +19,7 @@ class RunReader {
     kReplicas,    // One, and when it does not show every wanted block the others that should.
     kUntilFound,  // One, and when it does not show every wanted block all others.
     kAll,         // All at once, in any case.
+    kPlaces,      // Also those that are away: without their answer it is not known what is filed.
     kOthers,      // All but the first at once: that one was asked otherwise.
   };
   // `wanted` must live until the task is done. kUnavailable when nobody answers.

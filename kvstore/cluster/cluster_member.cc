@@ -270,7 +270,6 @@ Task<void> ClusterMember::LearnUsage() {
 
 Task<void> ClusterMember::Leave() {
   parts_.log.Info("cluster: leaving; its lease is given back");
-  map_.SetOnChange({});
   stopping_.Set();
   co_await background_.Close();
   co_await spaces_.Stop();
@@ -278,7 +277,10 @@ Task<void> ClusterMember::Leave() {
   co_await agent_->Stop();
 }
 
+// Until here maps are followed: who is home no longer must know it, or what it still does for others
+// would be believed.
 Task<void> ClusterMember::Close() {
+  map_.SetOnChange({});
   if (index_ != nullptr) co_await index_->Stop();
   co_await far_->Stop();
   co_await map_.Stop();

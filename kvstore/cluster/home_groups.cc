@@ -58,7 +58,7 @@ void HomeGroups::Count(const std::vector<Turn>& turns, const ClusterMap& map) {
       const bool is_replica =
           std::find(replicas.begin(), replicas.end(), target->id()) != replicas.end();
       if (turns[group] == Turn::kComes && is_replica) home_->index().CountIn(stripe);
-      if (turns[group] == Turn::kGoes) {
+      if (turns[group] == Turn::kGoes && is_replica) {
         home_->ledger().Remove(state.space, {state.payload_bytes, state.keep_until}, now);
       }
       return true;

@@ -77,7 +77,7 @@ Task<Status> ReplicaSync::Compare(const ClusterMap& map, const Pair& pair, uint6
   const auto there = co_await ListAt(map, pair, *port);
   if (!there.ok()) co_return there.status();
   const Stripes& stripes = there.value();
-  KV_CO_RETURN_IF_ERROR(co_await Pull(*port, stripes, filed));
+  KV_CO_RETURN_IF_ERROR(co_await Pull(map, pair, *port, stripes, filed));
   co_return co_await Push(map, pair, *port, stripes, filed);
 }
 
@@ -98,15 +98,27 @@ Task<Result<ReplicaSync::Stripes>> ReplicaSync::ListAt(const ClusterMap& map, co
   co_return std::move(stripes);
 }
 
-Task<Status> ReplicaSync::Pull(TargetPort& port, const Stripes& there, uint64_t& filed) {
+Task<Status> ReplicaSync::Pull(const ClusterMap& map, const Pair& pair, TargetPort& port,
+                               const Stripes& there, uint64_t& filed) {
   std::vector<StripeId> wanted;
   for (const StripeId& stripe : there) {
     if (!parts_.index.StateOf(stripe)) wanted.push_back(stripe);
   }
   const std::function<Task<Status>(uint64_t)> pull = [&](uint64_t i) {
-    return parts_.index.Adopt(port, wanted[i], filed);
+    const Group& group = map.GroupOf(GroupHashOf(wanted[i]));
+    if (IsSource(group, pair.other)) return parts_.index.Adopt(port, wanted[i], filed);
+    return parts_.index.Disown(port, wanted[i]);
   };
   co_return co_await RunInLanes(wanted.size(), kCopiesAtOnce, pull);
+}
+
+// Not who is being filled: it may have been none of the group's replicas while things were removed.
+bool ReplicaSync::IsSource(const Group& group, TargetId other) {
+  if (group.IsFilling(0)) return true;  // Whatever is left.
+  for (size_t place = 1; place < kIndexReplicas; ++place) {
+    if (group.targets[place] == other) return !group.IsFilling(place);
+  }
+  return true;
 }
 
 Task<Status> ReplicaSync::Push(const ClusterMap& map, const Pair& pair, TargetPort& port,
@@ -147,7 +159,10 @@ Task<Status> ReplicaSync::PushOne(LocalTarget& from, TargetPort& to, StripeId st
     const bool gone = found.code() == Code::kNotFound ||
                       parts_.index.ReportOn(stripe).kind != StripeReport::Kind::kFiled;
     // Removed meanwhile: its withdrawal may have been there before the copy.
-    if (gone && name) co_return co_await to.Withdraw(*name);
+    // The same for a home that is none any more: the new one files it there again, or not.
+    const bool moved = !parts_.index.IsHome(stripe);
+    if ((gone || moved) && name) co_return co_await to.Withdraw(*name);
+    if (moved) co_return Status(Code::kUnavailable, "the run got another home meanwhile");
     if (gone) co_return Status();
     if (!found.ok()) co_return found.status();
     IndexedStripe copy = std::move(found).value();

@@ -52,7 +52,9 @@ class ReplicaSync {
   Task<Status> Compare(const ClusterMap& map, const Pair& pair, uint64_t& filed);
   Task<Result<Stripes>> ListAt(const ClusterMap& map, const Pair& pair, TargetPort& port) const;
   // From there to here, and from here to there.
-  Task<Status> Pull(TargetPort& port, const Stripes& there, uint64_t& filed);
+  Task<Status> Pull(const ClusterMap& map, const Pair& pair, TargetPort& port,
+                    const Stripes& there, uint64_t& filed);
+  static bool IsSource(const Group& group, TargetId other);
   Task<Status> Push(const ClusterMap& map, const Pair& pair, TargetPort& port,
                     const Stripes& there, uint64_t& filed);
   Task<bool> IsLost(const Manifest& manifest);

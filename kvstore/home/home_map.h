@@ -31,12 +31,12 @@ class HomeMap {
 };
 
 // Whether a replica may carry out a write to a group's index that was sent under `epoch`, when the
-// group has had its home since the epoch `home_since`. kUnavailable: it has got another one
-// meanwhile, and the sender may be the one that it had before.
+// group has had its home since the epoch `home_since`. kConflict: it has got another one meanwhile,
+// and the sender may be the one that it had before.
 inline Status CheckWriter(uint64_t home_since, uint64_t epoch) {
   if (epoch >= home_since) return Status();
-  return Status(Code::kUnavailable, "the index group has another home since epoch " +
-                                     std::to_string(home_since));
+  return Status(Code::kConflict, "the index group has another home since epoch " +
+                                  std::to_string(home_since));
 }
 
 }  // namespace cairn::kv

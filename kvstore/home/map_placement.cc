@@ -58,16 +58,32 @@ void MapPlacement::Use(std::shared_ptr<const ClusterMap> map) {
   }
 }
 
+bool MapPlacement::IsAway(TargetId id) const {
+  const TargetEntry* entry = map_->FindTarget(id);
+  return entry == nullptr || entry->state == MemberState::kSuspect ||
+         entry->state == MemberState::kLost;
+}
+
 std::vector<TargetId> MapPlacement::ReplicaOrder(const NamespaceId& space,
                                                  const RunId& run) const {
-  std::vector<TargetId> order;
-  for (const TargetId id : map_->GroupOf(GroupHashOf(space, run)).targets) {
-    const TargetEntry* entry = map_->FindTarget(id);
-    const bool away = entry == nullptr || entry->state == MemberState::kSuspect ||
-                      entry->state == MemberState::kLost;
-    if (!away) order.push_back(id);
-  }
+  std::vector<TargetId> order = Places(space, run);
+  std::erase_if(order, [this](TargetId id) { return IsAway(id); });
   return order;
+}
+
+std::vector<TargetId> MapPlacement::Sources(const NamespaceId& space, const RunId& run) const {
+  const Group& group = map_->GroupOf(GroupHashOf(space, run));
+  std::vector<TargetId> sources;
+  for (size_t place = 0; place < kIndexReplicas; ++place) {
+    const TargetId id = group.targets[place];
+    if (!group.IsFilling(place) && !IsAway(id)) sources.push_back(id);
+  }
+  return sources.empty() ? ReplicaOrder(space, run) : sources;
+}
+
+std::vector<TargetId> MapPlacement::Places(const NamespaceId& space, const RunId& run) const {
+  const auto& targets = map_->GroupOf(GroupHashOf(space, run)).targets;
+  return {targets.begin(), targets.end()};
 }
 
 std::span<TargetPort* const> MapPlacement::FilersOf(const StripeId& stripe) const {

@@ -26,6 +26,8 @@ class MapPlacement final : public Placement {
   // Those that are away by the map are left out: what is filed meanwhile is as safe as what was
   // filed before, and they are given it when they are back (kvstore/cluster/replica_sync.h).
   std::vector<TargetId> ReplicaOrder(const NamespaceId& space, const RunId& run) const override;
+  std::vector<TargetId> Sources(const NamespaceId& space, const RunId& run) const override;
+  std::vector<TargetId> Places(const NamespaceId& space, const RunId& run) const override;
   std::span<TargetPort* const> FilersOf(const StripeId& stripe) const override;
   std::span<TargetPort* const> NearTargets() const override { return near_; }
   // As wide as the widest of all sets, or of some where there are many.
@@ -37,6 +39,7 @@ class MapPlacement final : public Placement {
   std::vector<TargetPort*> HoldersOf(const Manifest* manifest) const override;
 
  private:
+  bool IsAway(TargetId id) const;
   // The targets of the set that take writes now.
   std::vector<TargetState> UsableOf(const StripeSet& set) const;
 

@@ -107,6 +107,7 @@ Task<Result<KnownRunPtr>> RemoteIndex::LoadAnew(RunKey key, std::span<const Bloc
   const bool all = extent != Extent::kWanted;
   home::LoadRequest request{.key = key, .extent = extent};
   request.wanted.assign(wanted.begin(), wanted.end());
+  const Instant asked_at = parts_.clock.Now();  // An answer may have lain here for long.
   const auto loading = std::make_shared<Loading>(parts_.loop);
   background_.Hold(AskInto(loading, std::move(request)));
   Event& done = loading->done;
@@ -119,7 +120,7 @@ Task<Result<KnownRunPtr>> RemoteIndex::LoadAnew(RunKey key, std::span<const Bloc
   Result<home::LoadAnswer>& answer = loading->answer;
   if (answer.ok()) {
     KnownRun run = Learn(key, wanted, std::move(answer).value());
-    run.loaded_at = parts_.clock.Now();
+    run.loaded_at = asked_at;
     if (extent == Extent::kFiled) co_return std::make_shared<KnownRun>(std::move(run));
     co_return cache_.Insert(key, std::move(run));
   }

@@ -19,7 +19,7 @@ class MapView {
   // What PeerCaller::FetchMap gets. At most kMapSizeMax bytes.
   virtual Bytes Encoded() const = 0;
   // Whether a replica may carry out a write to the index of the stripe's group that was sent under
-  // `epoch`: kUnavailable when the group has got another home since.
+  // `epoch`: kConflict when the group has got another home since.
   virtual Status CheckIndexWriter(StripeId stripe, uint64_t epoch) const = 0;
   // `peer` has a map of this epoch, newer than ours. Called for each message that says so: must
   // not wait. FetchMap brings it.

@@ -186,6 +186,32 @@ TEST_F(ClusterTest, TwoOfTwelveNodesDieAndNothingIsLost) {
   }
 }
 
+// Tried again and again while a node is away, which has copies of some and a replica of others.
+TEST_F(ClusterTest, WhatADeletionWasAcknowledgedOfStaysDeleted) {
+  StartAll({.nodes = 6, .data_shards = 1});
+  const std::vector<Chain> chains = PutTwelve();
+  std::vector<size_t> deleted;
+  world_->Kill(5);
+  for (const int64_t seconds : {0, 12, 12}) {
+    world_->RunFor(Seconds(seconds));
+    for (size_t i = 0; i < chains.size(); ++i) {
+      const auto outcome = world_->Await(world_->store(0).Delete(AttachAt(0), chains[i].ids, 0));
+      if (outcome.ok()) deleted.push_back(i);
+    }
+  }
+  EXPECT_GT(deleted.size(), 0u);
+  EXPECT_THAT(world_->Start(5), IsOk());
+  ASSERT_TRUE(world_->AwaitReady(Seconds(120)));
+  world_->RunFor(Seconds(10));
+  for (const size_t i : deleted) {
+    for (uint32_t n = 0; n < 6; ++n) EXPECT_FALSE(GetAt(n, chains[i]).ok()) << i << " at " << n;
+  }
+  for (const Chain& chain : chains) {
+    EXPECT_THAT(world_->Await(world_->store(1).Delete(AttachAt(1), chain.ids, 0)), IsOk());
+  }
+  for (const Chain& chain : chains) EXPECT_FALSE(GetAt(5, chain).ok());
+}
+
 TEST_F(ClusterTest, ATakenNameIsRefusedAndTheClusterStays) {
   StartAll({.nodes = 4});
   const Chain chain = MakeChain(*world_, 4);

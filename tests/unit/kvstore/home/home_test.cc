@@ -449,6 +449,89 @@ TEST(Homes, WhoBecomesHomeAgainForgetsWhatItKnew) {
   EXPECT_EQ(Lookup(world, 3, other).blocks, 0u);
 }
 
+size_t ShardsOf(World& world, StripeId stripe) {
+  size_t shards = 0;
+  for (const FakeTarget* target : world.all_targets()) shards += target->shards.count(stripe);
+  return shards;
+}
+
+TEST(Homes, WhatIsDeletedLeavesNoShards) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  const StripeId stripe = *StripesOf(world, chain).begin();
+  MoveHome(world, chain, 3, false);  // To one that has never read the run.
+  EXPECT_GT(ShardsOf(world, stripe), 0u);
+  EXPECT_THAT(Delete(world, 2, chain), IsOk());
+  EXPECT_EQ(ShardsOf(world, stripe), 0u);
+}
+
+TEST(Homes, WhoIsNoHomeAnyMoreDropsNoShards) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 3, chain), Each(IsOk()));
+  world.node(3).map->frozen = true;
+  MoveHome(world, chain, 3, false);
+  world.RunFor(Seconds(200));  // It evicts again.
+  EXPECT_FALSE(Evict(world, 3, chain).ok());
+  for (size_t block = 0; block < 4; ++block) EXPECT_THAT(Get(world, 2, chain, block), IsOk());
+}
+
+TEST(Homes, AFormerHomeRenewsNoLease) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  world.RunFor(Seconds(5));
+  const LeaseId lease = Lookup(world, 1, chain, {.duration = Seconds(50)}).lease;
+  ASSERT_NE(lease.value, 0u);
+  const auto renew = [&] {
+    return world.Await(world.node(1).store->Renew({lease}, {.duration = Seconds(50)}))[0];
+  };
+  EXPECT_THAT(renew(), IsOk());
+  MoveHome(world, chain, 3, false);
+  EXPECT_THAT(renew(), HasCode(Code::kNotFound));
+}
+
+TEST(Homes, WhatOnlyAReplicaThatIsFilledHasIsWithdrawnThere) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  const Chain gone = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  EXPECT_THAT(Put(world, 2, gone), Each(IsOk()));
+  const StripeId kept = *StripesOf(world, chain).begin();
+  const StripeId stale = *StripesOf(world, gone).begin();
+  HomeIndex& home = world.node(3).home->index();
+  const auto disown = [&](StripeId stripe) {
+    const TargetId other = world.map().GroupOf(GroupHashOf(stripe)).targets[1];
+    const IndexedStripe record = world.Find(other).filed.at(stripe);
+    if (stripe == stale) {
+      EXPECT_THAT(Delete(world, 2, gone), IsOk());
+      world.Find(other).filed.emplace(stripe, record);
+    }
+    EXPECT_THAT(world.Await(home.Disown(*world.node(3).set->Find(other), stripe)), IsOk());
+    return world.Find(other).filed.contains(stripe);
+  };
+  EXPECT_TRUE(disown(kept));
+  EXPECT_FALSE(disown(stale));
+}
+
+// A repair has read it, and before it files what it has rebuilt the stripe is removed; the home
+// does not know all that is filed just now.
+TEST(Homes, WhatWasRemovedIsNotFiledAgainByARepair) {
+  World world({});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  const StripeId stripe = *StripesOf(world, chain).begin();
+  const TargetId own = world.map().GroupOf(GroupHashOf(stripe)).targets[0];
+  IndexedStripe rebuilt = world.Find(own).filed.at(stripe);
+  ++rebuilt.manifest.generation;
+  EXPECT_THAT(Delete(world, 2, chain), IsOk());
+  HomeIndex& home = world.node(3).home->index();
+  home.set_settled(false);
+  EXPECT_THAT(world.Await(home.Republish(std::move(rebuilt))), HasCode(Code::kNotFound));
+  EXPECT_EQ(StripesOf(world, chain).size(), 0u);
+}
+
 // Its home, node 3, files the chain's stripe, and neither the replicas' answers arrive nor is it
 // withdrawn: a failed put, which the home shows once all replicas have it.
 void PutUnanswered(World& world, const Chain& chain) {
@@ -561,6 +644,12 @@ void Wander(uint64_t seed) {
     while (!world.IsUp(n)) n = 1 + static_cast<uint32_t>(random.Below(nodes));
     return n;
   };
+  const auto move_homes = [&] {  // Now and then, while something is under way.
+    if (!random.Chance(1, 4)) return;
+    world.RunFor(Micros(static_cast<int64_t>(random.Below(1500))));
+    world.TakeOver(any_node());
+    if (dead == 0) world.Fill();
+  };
   for (int step = 0; step < 120; ++step) {
     const uint64_t what = random.Below(22);
     const uint32_t n = any_node();
@@ -570,7 +659,9 @@ void Wander(uint64_t seed) {
       const size_t put_at = anew ? chains.size() - 1 : random.Below(chains.size());
       bool all = true;
       deleted.erase(put_at);
-      for (const Status& put : Put(world, n, chains[put_at])) all = all && put.ok();
+      auto putting = world.node(n).store->Put(PutOf(world, chains[put_at]));
+      move_homes();
+      for (const Status& put : world.Await(std::move(putting))) all = all && put.ok();
       if (!all) continue;
       acknowledged.insert(put_at);
       evicted.erase(put_at);
@@ -591,7 +682,9 @@ void Wander(uint64_t seed) {
       }
     } else if (what == 20) {
       evicted.insert(at);
-      if (Delete(world, n, chain).ok()) deleted.insert(at);
+      auto deleting = world.node(n).store->Delete(world.space, chain.ids, 0);
+      move_homes();
+      if (world.Await(std::move(deleting)).ok()) deleted.insert(at);
     } else if (what == 21) {
       world.TakeOver(any_node());  // To balance the homes.
       if (dead == 0) world.Fill();

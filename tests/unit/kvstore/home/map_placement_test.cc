@@ -141,5 +141,23 @@ TEST_F(MapPlacementTest, ANodeIsNoHomeBeyondItsOwnLease) {
   EXPECT_EQ(wanted, map_->epoch() + 3);
 }
 
+// Of a group with targets 10, 20 and 30.
+TEST_F(MapPlacementTest, WhoIsFilledIsNoSourceAndWhoIsAwayStillHasAPlace) {
+  NamespaceId space{{1, 1}};
+  RunId run{{0, 1}};
+  while (map_->GroupIndexOf(GroupHashOf(space, run)) != 0) ++run.low;
+  using Ids = std::vector<TargetId>;
+  EXPECT_EQ(placement_->Sources(space, run), (Ids{{10}, {20}, {30}}));
+  content_.groups[0].filling = 1u << 1;
+  content_.targets[4].state = MemberState::kSuspect;  // 30.
+  Remap();
+  EXPECT_EQ(placement_->ReplicaOrder(space, run), (Ids{{10}, {20}}));
+  EXPECT_EQ(placement_->Sources(space, run), (Ids{{10}}));
+  EXPECT_EQ(placement_->Places(space, run), (Ids{{10}, {20}, {30}}));
+  content_.groups[0].filling = 1u << 0 | 1u << 1;
+  Remap();
+  EXPECT_EQ(placement_->Sources(space, run), (Ids{{10}, {20}}));  // Better than nobody.
+}
+
 }  // namespace
 }  // namespace cairn::kv
