@@ -154,6 +154,8 @@ void ClusterMember::Begin(Served served) {
   Follow();
   spaces_.Follow(served.home.spaces(), served.home.sweeper());
   background_.Hold(KeepReporting());
+  former_ = std::make_unique<FormerReplicas>(map_, parts_.log, *own_);
+  background_.Hold(KeepClean());
 }
 
 TargetPort* ClusterMember::FindOwn(TargetId id) const {
@@ -232,6 +234,13 @@ Task<void> ClusterMember::KeepReporting() {
     if (parts_.clock.Now() < usage_at_) continue;
     usage_at_ = parts_.clock.Now() + kUsageEvery;
     co_await LearnUsage();
+  }
+}
+
+Task<void> ClusterMember::KeepClean() {
+  while (!stopping_.is_set()) {
+    co_await parts_.clock.SleepUntil(parts_.clock.Now() + kReportEvery, &stopping_);
+    co_await former_->Attend(stopping_);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "kvstore/cluster/control_spaces.h"
 #include "kvstore/cluster/duties.h"
 #include "kvstore/cluster/far_targets.h"
+#include "kvstore/cluster/former_replicas.h"
 #include "kvstore/cluster/home_groups.h"
 #include "kvstore/cluster/node_links.h"
 #include "kvstore/cluster/node_map.h"
@@ -97,6 +98,7 @@ class ClusterMember final : public Surroundings {
   // Whether some replica of a group that is here may lack something under the new map.
   bool MustCompare(const ClusterMap& before, const ClusterMap& map) const;
   Task<void> KeepReporting();
+  Task<void> KeepClean();
   void Report();
   Task<void> LearnUsage();
 
@@ -123,6 +125,7 @@ class ClusterMember final : public Surroundings {
   std::unique_ptr<HomeService> home_service_;
   std::unique_ptr<ReplicaSync> sync_;
   std::unique_ptr<Duties> duties_;
+  std::unique_ptr<FormerReplicas> former_;
   std::optional<Served> served_;
   UsageBySpace told_;  // What this node last reported to hold.
   Instant usage_at_;
