@@ -119,8 +119,11 @@ class HomeIndex final : public StripeIndex {
   // The run in the cache, if it was read since this process became its home.
   KnownRunPtr KnownHere(const RunKey& key);
   bool IsHomeOfAll(std::span<const StripeId> stripes) const;
-  // The outcome of what began in an earlier tenure: another home may have undone it, or not seen it.
-  static Status HasMoved() { return Status(Code::kUnavailable, "the run got another home meanwhile"); }
+  // The outcome of what began in an earlier tenure: another home may have undone it, or not seen
+  // it.
+  static Status HasMoved() {
+    return Status(Code::kUnavailable, "the run got another home meanwhile");
+  }
   // Whether what the replicas here do not show is nowhere.
   bool IsSure(StripeId stripe) const;
   Task<Status> AdoptRead(IndexedStripe stripe);

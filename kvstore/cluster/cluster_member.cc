@@ -286,8 +286,8 @@ Task<void> ClusterMember::Leave() {
   co_await agent_->Stop();
 }
 
-// Until here maps are followed: who is home no longer must know it, or what it still does for others
-// would be believed.
+// Until here maps are followed: who is home no longer must know it, or what it still does for
+// others would be believed.
 Task<void> ClusterMember::Close() {
   map_.SetOnChange({});
   if (index_ != nullptr) co_await index_->Stop();

@@ -26,8 +26,8 @@ struct PeerTargetOptions {
 inline constexpr size_t kTouchesMax = 65'536;
 
 // Errors beside those of TargetPort: kUnavailable, kDeadline and kOverloaded of the Network. After
-// them the target may or may not have done what was asked. kConflict of writes to the index: the group
-// has another home now, and nothing was done. All may be asked again:
+// them the target may or may not have done what was asked. kConflict of writes to the index: the
+// group has another home now, and nothing was done. All may be asked again:
 // - Append: a second append of the same stripe and index writes nothing.
 // - Publish: the same manifest takes the place of itself; what is known of its use stays.
 // - Withdraw, Drop: what is not there is gone already. Stripe ids are never used again.

@@ -190,8 +190,8 @@ TEST_F(ClusterTest, TwoOfTwelveNodesDieAndNothingIsLost) {
   }
 }
 
-// Tried again and again while a node is away: one that has a replica of every group, or one that has
-// shards, and becomes a replica of some meanwhile.
+// Tried again and again while a node is away: one that has a replica of every group, or one that
+// has shards, and becomes a replica of some meanwhile.
 TEST_F(ClusterTest, WhatADeletionWasAcknowledgedOfStaysDeleted) {
   for (const uint32_t victim : {2u, 5u}) {
     StartAll({.nodes = 6, .data_shards = 1});

@@ -3,7 +3,7 @@
 
 #include "tests/support/status_matchers.h"
 
-#include "tests/unit/kvstore/home/home_world.h"
+#include "tests/unit/kvstore/home/home_chains.h"
 
 namespace cairn::kv {
 namespace {
@@ -11,89 +11,6 @@ namespace {
 using ::testing::Each;
 using testing::HasCode;
 using testing::IsOk;
-
-struct Chain {
-  std::vector<BlockId> ids;
-  std::vector<Bytes> bytes;
-};
-
-Chain MakeChain(World& world, size_t blocks, uint32_t size = 5000) {
-  Chain chain;
-  for (size_t i = 0; i < blocks; ++i) {
-    const uint64_t high = world.random().Next();
-    chain.ids.push_back(BlockId{{high, world.random().Next()}});
-    chain.bytes.emplace_back(size);
-    world.random().Fill(chain.bytes.back().span());
-  }
-  return chain;
-}
-
-// A chain of one run, whose home is node `n`.
-Chain ChainAt(World& world, uint32_t n) {
-  while (true) {
-    Chain chain = MakeChain(world, 4);
-    if (world.HomeOf(RunId{chain.ids[0]}) == NodeId{n}) return chain;
-  }
-}
-
-ChainPut PutOf(World& world, const Chain& chain) {
-  ChainPut put{.space = world.space, .chain = chain.ids};
-  for (size_t i = 0; i < chain.ids.size(); ++i) {
-    put.blocks.push_back({chain.ids[i], chain.bytes[i].span()});
-  }
-  return put;
-}
-
-std::vector<Status> Put(World& world, uint32_t n, const Chain& chain) {
-  return world.Await(world.node(n).store->Put(PutOf(world, chain)));
-}
-
-ChainHit Lookup(World& world, uint32_t n, const Chain& chain, LeaseOrder order = {}) {
-  return world.Await(world.node(n).store->Lookup(world.space, chain.ids, order)).value();
-}
-
-// kCorrupt when the bytes are not those of the block.
-Status Get(World& world, uint32_t n, const Chain& chain, size_t block) {
-  Bytes room(AlignUp(chain.bytes[block].size(), kSectorSize));
-  const std::vector<BlockRead> reads{{chain.ids[block], room.span()}};
-  const auto results = world.Await(world.node(n).store->Get(world.space, chain.ids, reads, kNever));
-  if (!results[0].status.ok()) return results[0].status;
-  const ByteSpan wanted = chain.bytes[block].span();
-  const bool same = results[0].size == wanted.size() &&
-                    std::equal(wanted.begin(), wanted.end(), room.data());
-  return same ? Status() : Status(Code::kCorrupt, "wrong bytes");
-}
-
-// Every stripe that is filed of the chain's first run.
-std::set<StripeId> StripesOf(World& world, const Chain& chain) {
-  std::set<StripeId> stripes;
-  for (const FakeTarget* target : world.all_targets()) {
-    for (const auto& [id, filed] : target->filed) {
-      if (filed.manifest.run == RunId{chain.ids[0]}) stripes.insert(id);
-    }
-  }
-  return stripes;
-}
-
-// That is filed and has this block.
-StripeId StripeOf(World& world, const BlockId& block) {
-  for (const FakeTarget* target : world.all_targets()) {
-    for (const auto& [id, filed] : target->filed) {
-      for (const ManifestBlock& one : filed.manifest.blocks) {
-        if (one.id == block) return id;
-      }
-    }
-  }
-  return {};
-}
-
-// What the reclaimer of node `n` does with the chain's stripe.
-Status Evict(World& world, uint32_t n, const Chain& chain) {
-  const std::set<StripeId> stripes = StripesOf(world, chain);
-  KV_CHECK(stripes.size() == 1);
-  const StripeName name{world.space, RunId{chain.ids[0]}, *stripes.begin()};
-  return world.Await(world.node(n).index->Remove(name, MissReason::kEvicted));
-}
 
 class Homes : public ::testing::TestWithParam<uint32_t> {};
 
@@ -417,10 +334,6 @@ TEST(Homes, ANodeThatIsNotTheHomeRefuses) {
 
 // --- Homes that come and go ---
 
-Status Delete(World& world, uint32_t n, const Chain& chain) {
-  return world.Await(world.node(n).store->Delete(world.space, chain.ids, 0));
-}
-
 // The chain's home moves on until it is node `n`, or is not.
 void MoveHome(World& world, const Chain& chain, uint32_t n, bool to) {
   const auto home = [&] { return world.HomeOf(RunId{chain.ids[0]}); };
@@ -601,118 +514,6 @@ TEST(Homes, WhatIsDeletedWhileItIsTakenOverStaysDeleted) {
     EXPECT_EQ(StripesOf(world, chain).size(), 0u) << head_start;
   }
   EXPECT_GT(overtaken, 0u);
-}
-
-// --- Chance ---
-
-struct Wandered {
-  std::vector<Chain> chains;
-  // Of these.
-  std::set<size_t> acknowledged;
-  std::set<size_t> evicted;
-  std::set<size_t> deleted;
-};
-
-// What was acknowledged, and not evicted since, is there, and what was deleted is not.
-void CheckWandered(World& world, const Wandered& told, const std::function<uint32_t()>& any_node,
-                   uint64_t seed) {
-  const auto check = [&](size_t at, bool is_there) {
-    for (size_t block = 0; block < told.chains[at].ids.size(); ++block) {
-      const uint32_t n = any_node();
-      const Status got = Get(world, n, told.chains[at], block);
-      EXPECT_EQ(got.ok(), is_there) << got.ToString() << ", seed " << seed << ", chain " << at
-                                    << ", block " << block << ", node " << n;
-    }
-  };
-  for (const size_t at : told.deleted) check(at, false);
-  for (const size_t at : told.acknowledged) {
-    if (!told.evicted.contains(at)) check(at, true);
-  }
-}
-
-// What is read is right, always.
-void Wander(uint64_t seed) {
-  const uint32_t nodes = 4 + static_cast<uint32_t>(seed % 3) * 4;
-  World world({.nodes = nodes, .targets_each = 2, .seed = seed});
-  Random& random = world.random();
-  Wandered told;
-  auto& [chains, acknowledged, evicted, deleted] = told;
-  uint32_t dead = 0;
-  world.links().loss_per_million = random.Chance(1, 2) ? 5000 : 0;
-  const auto any_node = [&] {
-    uint32_t n = 0;
-    while (!world.IsUp(n)) n = 1 + static_cast<uint32_t>(random.Below(nodes));
-    return n;
-  };
-  const auto move_homes = [&] {  // Now and then, while something is under way.
-    if (!random.Chance(1, 4)) return;
-    world.RunFor(Micros(static_cast<int64_t>(random.Below(1500))));
-    world.TakeOver(any_node());
-    if (dead == 0) world.Fill();
-  };
-  for (int step = 0; step < 120; ++step) {
-    const uint64_t what = random.Below(22);
-    const uint32_t n = any_node();
-    if (what < 6 || chains.empty()) {
-      const bool anew = chains.empty() || random.Chance(2, 3);
-      if (anew) chains.push_back(MakeChain(world, 1 + random.Below(9), 3000));
-      const size_t put_at = anew ? chains.size() - 1 : random.Below(chains.size());
-      bool all = true;
-      deleted.erase(put_at);
-      auto putting = world.node(n).store->Put(PutOf(world, chains[put_at]));
-      move_homes();
-      for (const Status& put : world.Await(std::move(putting))) all = all && put.ok();
-      if (!all) continue;
-      acknowledged.insert(put_at);
-      evicted.erase(put_at);
-      continue;
-    }
-    const size_t at = random.Below(chains.size());
-    const Chain& chain = chains[at];
-    if (what < 13) {
-      const size_t block = random.Below(chain.ids.size());
-      EXPECT_NE(Get(world, n, chain, block).code(), Code::kCorrupt) << seed;
-    } else if (what < 15) {
-      (void)Lookup(world, n, chain, {.duration = Seconds(5)});
-    } else if (what < 17) {
-      for (const StripeId& stripe : StripesOf(world, chain)) {
-        evicted.insert(at);
-        const StripeName name{world.space, RunId{chain.ids[0]}, stripe};
-        (void)world.Await(world.node(n).index->Remove(name, MissReason::kEvicted));
-      }
-    } else if (what == 20) {
-      evicted.insert(at);
-      auto deleting = world.node(n).store->Delete(world.space, chain.ids, 0);
-      move_homes();
-      if (world.Await(std::move(deleting)).ok()) deleted.insert(at);
-    } else if (what == 21) {
-      world.TakeOver(any_node());  // To balance the homes.
-      if (dead == 0) world.Fill();
-    } else if (what == 17 && dead == 0) {
-      dead = any_node();
-      world.Kill(dead);
-    } else if (what == 18 && dead != 0) {
-      if (random.Chance(1, 2)) world.TakeOver(dead);
-    } else if (what == 19 && dead != 0) {
-      world.Restart(dead);
-      world.Fill();
-      dead = 0;
-    } else {
-      world.RunFor(Seconds(static_cast<int64_t>(random.Below(30))));
-    }
-  }
-  world.links().loss_per_million = 0;
-  if (dead != 0) world.Restart(dead);
-  world.Fill();
-  world.RunFor(Seconds(5));
-  CheckWandered(world, told, any_node, seed);
-}
-
-TEST(Homes, KeepWhatWasAcknowledgedWhileNodesComeAndGo) {
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
-    Wander(seed);
-    if (HasFailure()) break;
-  }
 }
 
 }  // namespace
