@@ -58,6 +58,9 @@ class Runner:
     def index(self):
         show(self.run("index", [self.build / "tests/bench/index_bench", *self.quick]))
 
+    def planner(self):
+        self.run("planner", [self.build / "tests/bench/planner_bench", *self.quick])
+
     def engine(self, model):
         python = TOP / "build" / "bench-venv" / "bin" / "python"
         baseline = []
@@ -96,6 +99,7 @@ def main():
     runner.store()
     runner.cluster()
     runner.index()
+    runner.planner()
     found = subprocess.run([TOP / "deploy" / "fetch-model"], capture_output=True, text=True, check=False)
     model = os.environ.get("CAIRN_MODEL") or found.stdout.strip()
     if model:

@@ -14,6 +14,14 @@ struct Access {
   std::span<const uint64_t> blocks;
 };
 
+// The same, its blocks numbered by a BlockTable that several simulators share.
+struct NumberedAccess {
+  int64_t time_ms = 0;
+  uint64_t input_tokens = 0;
+  std::span<const uint32_t> blocks;
+  uint32_t numbers = 0;  // How many are given so far: every number is below it.
+};
+
 // Prompt tokens that the first `blocks` blocks hold; the last one may be partial.
 inline uint64_t TokensInBlocks(uint64_t blocks, uint64_t block_tokens, uint64_t input_tokens) {
   return std::min(input_tokens, blocks * block_tokens);

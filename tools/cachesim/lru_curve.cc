@@ -22,11 +22,16 @@ double Share(uint64_t part, uint64_t whole) {
 StackDistances::StackDistances() : block_at_(kFirstSlots), live_(kFirstSlots) {}
 
 void StackDistances::Touch(std::span<const uint64_t> blocks, std::vector<uint32_t>& distances) {
+  table_.Intern(blocks, numbered_);
+  Touch(numbered_, table_.size(), distances);
+}
+
+void StackDistances::Touch(std::span<const uint32_t> blocks, uint32_t numbers,
+                           std::vector<uint32_t>& distances) {
   MakeRoom(static_cast<uint32_t>(blocks.size()));
-  table_.Intern(blocks, indexes_);
-  slot_of_.resize(table_.size(), kNone);
-  Measure(distances);
-  MoveToFront();
+  if (slot_of_.size() < numbers) slot_of_.resize(numbers, kNone);
+  Measure(blocks, distances);
+  MoveToFront(blocks);
 }
 
 // Slots run out: keep the live ones only, in their order, at the front of a larger array.
@@ -47,12 +52,13 @@ void StackDistances::MakeRoom(uint32_t slots) {
   block_at_.resize(live_.slots());
 }
 
-void StackDistances::Measure(std::vector<uint32_t>& distances) const {
-  distances.resize(indexes_.size());
+void StackDistances::Measure(std::span<const uint32_t> blocks,
+                             std::vector<uint32_t>& distances) const {
+  distances.resize(blocks.size());
   uint32_t known_slot = kNone;
   uint32_t known_distance = 0;
-  for (size_t i = 0; i < indexes_.size(); ++i) {
-    const uint32_t slot = slot_of_[indexes_[i]];
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const uint32_t slot = slot_of_[blocks[i]];
     if (slot == kNone) {
       distances[i] = kCold;
       continue;
@@ -66,20 +72,20 @@ void StackDistances::Measure(std::vector<uint32_t>& distances) const {
   }
 }
 
-void StackDistances::MoveToFront() {
-  const auto count = static_cast<uint32_t>(indexes_.size());
-  for (const uint32_t index : indexes_) {
-    if (slot_of_[index] == kNone) continue;
-    live_.Remove(slot_of_[index]);
-    slot_of_[index] = kNone;
+void StackDistances::MoveToFront(std::span<const uint32_t> blocks) {
+  const auto count = static_cast<uint32_t>(blocks.size());
+  for (const uint32_t block : blocks) {
+    if (slot_of_[block] == kNone) continue;
+    live_.Remove(slot_of_[block]);
+    slot_of_[block] = kNone;
   }
   live_.Settle();
   live_.AddRange(next_slot_, next_slot_ + count);
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t index = indexes_[count - 1 - i];
-    if (slot_of_[index] != kNone) live_.Remove(slot_of_[index]);  // Twice in one request.
-    slot_of_[index] = next_slot_ + i;
-    block_at_[next_slot_ + i] = index;
+    const uint32_t block = blocks[count - 1 - i];
+    if (slot_of_[block] != kNone) live_.Remove(slot_of_[block]);  // Twice in one request.
+    slot_of_[block] = next_slot_ + i;
+    block_at_[next_slot_ + i] = block;
   }
   live_.Settle();
   next_slot_ += count;
@@ -87,6 +93,15 @@ void StackDistances::MoveToFront() {
 
 void LruCurve::Add(const Access& access) {
   stack_.Touch(access.blocks, distances_);
+  Count(access.input_tokens);
+}
+
+void LruCurve::Add(const NumberedAccess& access) {
+  stack_.Touch(access.blocks, access.numbers, distances_);
+  Count(access.input_tokens);
+}
+
+void LruCurve::Count(uint64_t input_tokens) {
   if (tokens_by_distance_.size() <= stack_.distinct_blocks()) {
     tokens_by_distance_.resize(size_t{stack_.distinct_blocks()} * 2 + 1);
   }
@@ -94,7 +109,7 @@ void LruCurve::Add(const Access& access) {
   uint32_t needed = 0;  // The leading run ends where the capacity first falls short.
   bool leading = true;
   for (size_t i = 0; i < distances_.size(); ++i) {
-    const uint64_t tokens = TokensAt(i, block_tokens_, access.input_tokens);
+    const uint64_t tokens = TokensAt(i, block_tokens_, input_tokens);
     if (distances_[i] == StackDistances::kCold) {
       leading = false;
       unique_tokens_ += tokens;
@@ -106,11 +121,11 @@ void LruCurve::Add(const Access& access) {
   }
   ++requests_;
   if (hit_tokens == 0) ++requests_without_hit_;
-  touches_ += access.blocks.size();
-  input_tokens_ += access.input_tokens;
+  touches_ += distances_.size();
+  input_tokens_ += input_tokens;
   ideal_hit_tokens_ += hit_tokens;
   last_hit_tokens_ = hit_tokens;
-  request_rates_ += Share(hit_tokens, access.input_tokens);
+  request_rates_ += Share(hit_tokens, input_tokens);
 }
 
 double LruCurve::HitRate(uint64_t capacity_blocks) const {

@@ -19,29 +19,33 @@ class StackDistances {
 
   StackDistances();
 
-  // Fills `distances`, then touches the blocks from the tail to the root.
+  // Fills `distances`, then touches the blocks from the tail to the root. Blocks come by their ids,
+  // or numbered by the caller, `numbers` of them so far.
   void Touch(std::span<const uint64_t> blocks, std::vector<uint32_t>& distances);
+  void Touch(std::span<const uint32_t> blocks, uint32_t numbers, std::vector<uint32_t>& distances);
 
-  uint32_t distinct_blocks() const { return table_.size(); }
+  uint32_t distinct_blocks() const { return live_.live(); }
 
  private:
   void MakeRoom(uint32_t slots);
-  void Measure(std::vector<uint32_t>& distances) const;
-  void MoveToFront();
+  void Measure(std::span<const uint32_t> blocks, std::vector<uint32_t>& distances) const;
+  void MoveToFront(std::span<const uint32_t> blocks);
 
-  BlockTable table_;
-  std::vector<uint32_t> slot_of_;   // By block index; kNone before the first touch.
+  BlockTable table_;                // Of blocks that come by their ids.
+  std::vector<uint32_t> slot_of_;   // By block number; kNone before the first touch.
   std::vector<uint32_t> block_at_;  // By slot; meaningful where live_ contains the slot.
   LiveSlots live_;
   uint32_t next_slot_ = 0;
-  std::vector<uint32_t> indexes_;  // Of the request in hand.
+  std::vector<uint32_t> numbered_;  // The blocks of the request in hand that came by their ids.
 };
 
 class LruCurve {
  public:
   explicit LruCurve(uint64_t block_tokens) : block_tokens_(block_tokens) {}
 
+  // One or the other, always.
   void Add(const Access& access);
+  void Add(const NumberedAccess& access);
 
   // --- All rates are hit tokens / prompt tokens; 0 before the first request. ---
   double HitRate(uint64_t capacity_blocks) const;
@@ -64,6 +68,8 @@ class LruCurve {
   uint64_t touches() const { return touches_; }
 
  private:
+  void Count(uint64_t input_tokens);  // Of the request whose distances are there.
+
   const uint64_t block_tokens_;
   StackDistances stack_;
   std::vector<uint32_t> distances_;

@@ -21,32 +21,48 @@ TtlCurve::TtlCurve(uint64_t block_tokens, std::vector<int64_t> ttls_ms)
       gap_tokens_(ttls_ms_.size() + 1),
       gap_token_seconds_(ttls_ms_.size() + 1) {
   KV_CHECK(std::is_sorted(ttls_ms_.begin(), ttls_ms_.end()));
+  for (const int64_t ttl_ms : ttls_ms_) {
+    ages_max_.push_back(static_cast<uint32_t>(std::clamp<int64_t>(ttl_ms, 0, UINT32_MAX)));
+  }
 }
 
 void TtlCurve::Add(const Access& access) {
+  table_.Intern(access.blocks, numbered_);
+  Add({access.time_ms, access.input_tokens, numbered_, table_.size()});
+}
+
+void TtlCurve::Add(const NumberedAccess& access) {
   if (requests_ == 0) start_ms_ = latest_ms_ = access.time_ms;
   latest_ms_ = std::max(latest_ms_, access.time_ms);
-  table_.Intern(access.blocks, indexes_);
-  last_use_ms_.resize(table_.size(), kNever);
+  if (last_use_ms_.size() < access.numbers) {
+    last_use_ms_.resize(access.numbers, kNever);
+    written_ms_.resize(size_t{access.numbers} * ttls_ms_.size());
+  }
   AddRefreshed(access, latest_ms_);
   AddFixed(access, latest_ms_);
   ++requests_;
   input_tokens_ += access.input_tokens;
 }
 
-void TtlCurve::AddRefreshed(const Access& access, int64_t now_ms) {
+void TtlCurve::AddRefreshed(const NumberedAccess& access, int64_t now_ms) {
   size_t needed = 0;
   bool leading = true;
-  for (size_t i = 0; i < indexes_.size(); ++i) {
+  // Neighbours were mostly used last at the same time.
+  int64_t known_age_ms = -1;
+  size_t bucket = 0;
+  for (size_t i = 0; i < access.blocks.size(); ++i) {
     const uint64_t tokens = TokensAt(i, block_tokens_, access.input_tokens);
     touched_tokens_ += tokens;
-    int64_t& last_use_ms = last_use_ms_[indexes_[i]];
+    int64_t& last_use_ms = last_use_ms_[access.blocks[i]];
     if (last_use_ms == kNever) {
       leading = false;
     } else {
       const int64_t age_ms = now_ms - last_use_ms;
-      const auto bucket = static_cast<size_t>(
-          std::lower_bound(ttls_ms_.begin(), ttls_ms_.end(), age_ms) - ttls_ms_.begin());
+      if (age_ms != known_age_ms) {
+        known_age_ms = age_ms;
+        bucket = static_cast<size_t>(
+            std::lower_bound(ttls_ms_.begin(), ttls_ms_.end(), age_ms) - ttls_ms_.begin());
+      }
       gap_tokens_[bucket] += tokens;
       gap_token_seconds_[bucket] += static_cast<double>(tokens) * static_cast<double>(age_ms) / 1e3;
       needed = std::max(needed, bucket);
@@ -56,18 +72,20 @@ void TtlCurve::AddRefreshed(const Access& access, int64_t now_ms) {
   }
 }
 
-void TtlCurve::AddFixed(const Access& access, int64_t now_ms) {
+// Without branches, so that a compiler takes several TTLs at a time.
+void TtlCurve::AddFixed(const NumberedAccess& access, int64_t now_ms) {
   const size_t ttls = ttls_ms_.size();
-  written_ms_.resize(table_.size() * ttls);
   hit_blocks_.assign(ttls, 0);
   const auto now = static_cast<uint32_t>(std::min<int64_t>(now_ms - start_ms_ + 1, UINT32_MAX));
-  for (size_t i = 0; i < indexes_.size(); ++i) {
-    uint32_t* written = &written_ms_[indexes_[i] * ttls];
+  const uint32_t* __restrict ages_max = ages_max_.data();
+  uint32_t* __restrict hits = hit_blocks_.data();
+  for (uint32_t i = 0; i < access.blocks.size(); ++i) {
+    uint32_t* __restrict written = &written_ms_[access.blocks[i] * ttls];
     for (size_t ttl = 0; ttl < ttls; ++ttl) {
-      const bool resident =
-          written[ttl] != 0 && int64_t{now} - int64_t{written[ttl]} <= ttls_ms_[ttl];
-      if (resident && hit_blocks_[ttl] == i) ++hit_blocks_[ttl];  // The leading run goes on.
-      if (!resident) written[ttl] = now;
+      const uint32_t was = written[ttl];
+      const uint32_t resident = (was != 0) & (now - was <= ages_max[ttl]);
+      hits[ttl] += resident & (hits[ttl] == i);  // The leading run goes on.
+      written[ttl] = resident != 0 ? was : now;
     }
   }
   for (size_t ttl = 0; ttl < ttls; ++ttl) {

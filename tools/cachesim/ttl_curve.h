@@ -16,7 +16,9 @@ class TtlCurve {
   // Ascending, in milliseconds. Time may not run backwards: earlier times count as the latest one.
   TtlCurve(uint64_t block_tokens, std::vector<int64_t> ttls_ms);
 
+  // One or the other, always.
   void Add(const Access& access);
+  void Add(const NumberedAccess& access);
 
   const std::vector<int64_t>& ttls_ms() const { return ttls_ms_; }
   double HitRateRefreshed(size_t ttl_index) const;
@@ -26,14 +28,15 @@ class TtlCurve {
   double ResidentTokensPerRate(size_t ttl_index) const;
 
  private:
-  void AddRefreshed(const Access& access, int64_t now_ms);
-  void AddFixed(const Access& access, int64_t now_ms);
+  void AddRefreshed(const NumberedAccess& access, int64_t now_ms);
+  void AddFixed(const NumberedAccess& access, int64_t now_ms);
 
   const uint64_t block_tokens_;
   const std::vector<int64_t> ttls_ms_;
-  BlockTable table_;
-  std::vector<uint32_t> indexes_;
-  std::vector<size_t> hit_blocks_;  // By TTL, of the request in hand.
+  std::vector<uint32_t> ages_max_;  // The same, as far as 32 bits go.
+  BlockTable table_;                // Of blocks that come by their ids.
+  std::vector<uint32_t> numbered_;
+  std::vector<uint32_t> hit_blocks_;  // By TTL, of the request in hand.
   int64_t start_ms_ = 0;
   int64_t latest_ms_ = 0;
   std::vector<int64_t> last_use_ms_;  // By block; kNever before the first.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <unordered_map>
 
+#include "tools/cachesim/block_table.h"
 #include "tools/cachesim/lru_curve.h"
 #include "tools/cachesim/s3_fifo.h"
 #include "tools/cachesim/store_policy.h"
@@ -56,16 +57,15 @@ class WriteBack {
 struct Coarser {
   uint64_t factor;
   LruCurve curve;
-  std::vector<uint64_t> blocks = {};
+  std::vector<uint32_t> blocks = {};
 
-  void Add(const Request& request, bool has_partial, uint64_t block_tokens) {
+  void Add(const NumberedAccess& access, bool has_partial, uint64_t block_tokens) {
     blocks.clear();
-    const size_t count = request.blocks.size();
-    for (size_t end = factor; end <= count; end += factor)
-      blocks.push_back(request.blocks[end - 1]);
-    const bool whole = has_partial && count * block_tokens >= request.input_tokens;
-    if (whole && count % factor != 0) blocks.push_back(request.blocks.back());
-    curve.Add({request.time_ms, request.input_tokens, blocks});
+    const size_t count = access.blocks.size();
+    for (size_t end = factor; end <= count; end += factor) blocks.push_back(access.blocks[end - 1]);
+    const bool whole = has_partial && count * block_tokens >= access.input_tokens;
+    if (whole && count % factor != 0) blocks.push_back(access.blocks.back());
+    curve.Add(NumberedAccess{access.time_ms, access.input_tokens, blocks, access.numbers});
   }
 };
 
@@ -174,6 +174,8 @@ kv::Result<TraceReport> ReportTrace(const std::string& path, const TraceReportOp
     const uint64_t factor = uint64_t{1} << i;
     coarser.push_back({factor, LruCurve(report.block_tokens * factor)});
   }
+  BlockTable table;
+  std::vector<uint32_t> numbered;
   Request request;
   int64_t first_ms = 0;
   while (true) {
@@ -181,12 +183,13 @@ kv::Result<TraceReport> ReportTrace(const std::string& path, const TraceReportOp
     if (!more) break;
     if (lru.requests() == 0) first_ms = request.time_ms;
     report.span_ms = std::max(report.span_ms, request.time_ms - first_ms);
-    const Access access{request.time_ms, request.input_tokens, request.blocks};
+    table.Intern(request.blocks, numbered);
+    const NumberedAccess access{request.time_ms, request.input_tokens, numbered, table.size()};
     lru.Add(access);
     ttl.Add(access);
     write_back.Add(request, lru.last_hit_tokens());
     for (Coarser& larger : coarser) {
-      larger.Add(request, source->has_partial_blocks(), report.block_tokens);
+      larger.Add(access, source->has_partial_blocks(), report.block_tokens);
     }
     report.output_tokens += request.output_tokens;
   }
