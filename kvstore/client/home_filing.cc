@@ -179,7 +179,7 @@ Task<Status> HomeIndex::AdoptRead(IndexedStripe stripe) {
 
 Task<Status> HomeIndex::Disown(TargetPort& from, StripeId stripe) {
   const auto name = co_await from.NameOf(stripe);
-  if (name.code() == Code::kNotFound) co_return Status();
+  if (name.code() == Code::kNotFound || name.code() == Code::kCorrupt) co_return Status();
   if (!name.ok()) co_return name.status();
   const bool is_ours = StateOf(stripe) || publishing_.contains(stripe) ||
                        republishing_.contains(stripe) || adopting_.contains(stripe);
@@ -194,14 +194,19 @@ Task<Status> HomeIndex::Republish(IndexedStripe stripe) {
   const uint64_t tenure = TenureOf(id).since;
   const StripeReport::Kind kind = ReportOn(id).kind;
   if (kind == StripeReport::Kind::kAbsent) co_return Status(Code::kNotFound);
+  republishing_[id] = false;
   if (kind == StripeReport::Kind::kUnknown) {  // It may have been removed since it was read.
     const auto filed = co_await FindFiled(id);
-    if (!filed.ok()) co_return filed.status();
-    if (gone_.IsGoing(id)) co_return Status(Code::kNotFound);
+    Status why = filed.status();
+    if (republishing_[id]) why = Status(Code::kNotFound);
+    if (TenureOf(id).since != tenure) why = HasMoved();
+    if (!why.ok()) {
+      republishing_.erase(id);
+      co_return why;
+    }
   }
   const std::vector<TargetPort*> ports = RefilersOf(name);
   const size_t needed = std::min<size_t>(2, placement_.ReplicaOrder(name.space, name.run).size());
-  republishing_[id] = false;
   std::vector<Task<Status>> calls;
   for (TargetPort* port : ports) calls.push_back(port->Publish(stripe, Durability::kProcess));
   size_t acknowledged = 0;

@@ -63,6 +63,12 @@ Task<Result<KnownRunPtr>> HomeIndex::LoadFiled(RunKey key) {
   co_return std::make_shared<KnownRun>(std::move(run).value());
 }
 
+// A replica that is being filled may have what was put a moment ago, beside one that is away.
+bool HomeIndex::AllAreSources(const RunKey& key) const {
+  return placement_.Sources(key.space, key.run).size() ==
+         placement_.ReplicaOrder(key.space, key.run).size();
+}
+
 // Another home may have filed and removed what it liked since an earlier tenure.
 KnownRunPtr HomeIndex::KnownHere(const RunKey& key) {
   const KnownRunPtr known = cache_.Find(key);
@@ -89,7 +95,7 @@ Task<Result<KnownRunPtr>> HomeIndex::LoadAnew(RunKey key, std::span<const BlockI
     if (changed && attempt + 1 < kReadAttempts) continue;
     // A replica that is not known to have all proves nothing by what it lacks.
     KnownRun& found = run.value();
-    if (!TenureOf(key).whole) found.complete = found.answered_by_all;
+    if (!TenureOf(key).whole) found.complete = found.answered_by_all && AllAreSources(key);
     found.tenure = tenure;
     const KnownRunPtr kept = cache_.Insert(key, std::move(run).value());
     if (changed) kept->complete = false;
@@ -248,6 +254,7 @@ Task<Status> HomeIndex::WithdrawAll(StripeName name) {
 
 Task<Status> HomeIndex::TakeOut(StripeName name, KnownStripePtr known) {
   const RunKey key{name.space, name.run};
+  const uint64_t tenure = TenureOf(key).since;
   NoteChange(key);
   cache_.Remove(key, name.stripe);
   std::optional<Manifest> manifest;
@@ -257,6 +264,7 @@ Task<Status> HomeIndex::TakeOut(StripeName name, KnownStripePtr known) {
     auto filed = co_await FindFiled(name.stripe);
     if (filed.ok()) manifest = std::move(filed.value().stripe.manifest);
     if (SaysNothing(filed.code())) unasked = filed.status();
+    if (TenureOf(key).since != tenure) co_return HasMoved();
   }
   Status outcome = co_await WithdrawAll(name);
   // Its shards are another home's.

@@ -118,6 +118,7 @@ class HomeIndex final : public StripeIndex {
   Tenure TenureOf(const RunKey& key) const { return tenure_.Of(GroupHashOf(key.space, key.run)); }
   // The run in the cache, if it was read since this process became its home.
   KnownRunPtr KnownHere(const RunKey& key);
+  bool AllAreSources(const RunKey& key) const;
   bool IsHomeOfAll(std::span<const StripeId> stripes) const;
   // The outcome of what began in an earlier tenure: another home may have undone it, or not seen
   // it.

@@ -56,7 +56,7 @@ class KnownRun {
 
   // Every replica was asked: what is not here is nowhere.
   bool complete = false;
-  // And every target there is has answered.
+  // And every one that was to be asked has answered (RunReader::Ask).
   bool answered_by_all = false;
   Instant loaded_at = {};  // For who believes it for a while only.
   uint64_t tenure = 0;     // For a home: the Tenure::since under which it was read.

@@ -51,10 +51,12 @@ Task<Status> FormerReplicas::Drop(LocalTarget& target, StripeId stripe, const Ev
                                   uint64_t& dropped) {
   if (stopping.is_set()) co_return Status(Code::kUnavailable, "this node is stopping");
   const auto name = co_await target.NameOf(stripe);
-  if (name.code() == Code::kNotFound || !IsFormer(stripe, target.id())) co_return Status();
+  const bool is_none = name.code() == Code::kNotFound || name.code() == Code::kCorrupt;
+  if (is_none || !IsFormer(stripe, target.id())) co_return Status();
   if (!name.ok()) co_return name.status();
-  ++dropped;
-  co_return co_await target.Withdraw(name.value());
+  Status withdrawn = co_await target.Withdraw(name.value());
+  dropped += withdrawn.ok() ? 1 : 0;
+  co_return withdrawn;
 }
 
 }  // namespace cairn::kv

@@ -33,32 +33,30 @@ void HomeGroups::End() { home_ = nullptr; }
 void HomeGroups::Update(const ClusterMap& map) {
   table_.Update();
   if (home_ == nullptr) return;
-  std::vector<Turn> turns(groups_.size(), Turn::kStays);
+  std::vector<Turn> turns(groups_.size());
   for (size_t i = 0; i < groups_.size(); ++i) {
     const kv::Group& entry = map.groups()[i];
     const bool here = map.HomeOf(entry) == homes_.self();
     const uint64_t since = here ? std::max<uint64_t>(1, entry.since) : 0;
     Group& group = groups_[i];
     if (group.since == since) continue;
-    if (group.since == 0) turns[i] = Turn::kComes;
-    if (since == 0) turns[i] = Turn::kGoes;
-    group = {.since = since};
+    if (group.since == 0) turns[i] = {Turn::Kind::kComes, entry.targets[0]};
+    if (since == 0) turns[i] = {Turn::Kind::kGoes, group.replica};
+    group = {.since = since, .replica = here ? entry.targets[0] : TargetId()};
   }
   Count(turns, map);
 }
 
 void HomeGroups::Count(const std::vector<Turn>& turns, const ClusterMap& map) {
-  const auto moves = [](Turn turn) { return turn != Turn::kStays; };
+  const auto moves = [](const Turn& turn) { return turn.kind != Turn::Kind::kStays; };
   if (std::none_of(turns.begin(), turns.end(), moves)) return;
   const auto now = static_cast<uint32_t>(clock_.UnixNow().value / 1000);
   for (const auto& target : *own_) {
     const auto count = [&](StripeId stripe, const StripeState& state) {
-      const uint32_t group = map.GroupIndexOf(GroupHashOf(stripe));
-      const auto& replicas = map.groups()[group].targets;
-      const bool is_replica =
-          std::find(replicas.begin(), replicas.end(), target->id()) != replicas.end();
-      if (turns[group] == Turn::kComes && is_replica) home_->index().CountIn(stripe);
-      if (turns[group] == Turn::kGoes && is_replica) {
+      const Turn& turn = turns[map.GroupIndexOf(GroupHashOf(stripe))];
+      if (turn.replica != target->id()) return true;
+      if (turn.kind == Turn::Kind::kComes) home_->index().CountIn(stripe);
+      if (turn.kind == Turn::Kind::kGoes) {
         home_->ledger().Remove(state.space, {state.payload_bytes, state.keep_until}, now);
       }
       return true;

@@ -44,9 +44,14 @@ class HomeGroups final : public HomeTenure {
  private:
   struct Group {
     uint64_t since = 0;
+    TargetId replica;  // The one here, whose stripes are counted.
     bool compared = false;
   };
-  enum class Turn : uint8_t { kStays, kComes, kGoes };
+  struct Turn {
+    enum class Kind : uint8_t { kStays, kComes, kGoes };
+    Kind kind = Kind::kStays;
+    TargetId replica;
+  };
 
   void Count(const std::vector<Turn>& turns, const ClusterMap& map);
 

@@ -19,6 +19,7 @@ Task<Status> ReplicaSync::Run(std::shared_ptr<const ClusterMap> map, uint64_t& f
   std::map<uint32_t, uint64_t> since;
   for (const uint32_t group : parts_.groups.Here()) since[group] = parts_.groups.SinceOf(group);
   std::set<uint32_t> failed;
+  foreign_.clear();
   Status outcome;
   for (const Pair& pair : PairsOf(*map)) {
     Status compared = co_await Compare(*map, pair, filed);
@@ -26,6 +27,8 @@ Task<Status> ReplicaSync::Run(std::shared_ptr<const ClusterMap> map, uint64_t& f
     failed.insert(pair.groups.begin(), pair.groups.end());
     outcome = std::move(compared);
   }
+  const Status disowned = co_await DisownForeign(failed);
+  if (!disowned.ok()) co_return disowned;
   for (const auto& [group, from] : since) {
     if (failed.contains(group)) continue;
     parts_.groups.NoteCompared(group, from);
@@ -102,21 +105,32 @@ Task<Status> ReplicaSync::Pull(const ClusterMap& map, const Pair& pair, TargetPo
                                const Stripes& there, uint64_t& filed) {
   std::vector<StripeId> wanted;
   for (const StripeId& stripe : there) {
-    if (!parts_.index.StateOf(stripe)) wanted.push_back(stripe);
+    if (parts_.index.StateOf(stripe)) continue;
+    const uint32_t group = map.GroupIndexOf(GroupHashOf(stripe));
+    if (IsSource(map.groups()[group], pair.other)) {
+      wanted.push_back(stripe);
+    } else {
+      foreign_.push_back({&port, stripe, group});
+    }
   }
   const std::function<Task<Status>(uint64_t)> pull = [&](uint64_t i) {
-    const Group& group = map.GroupOf(GroupHashOf(wanted[i]));
-    if (IsSource(group, pair.other)) return parts_.index.Adopt(port, wanted[i], filed);
-    return parts_.index.Disown(port, wanted[i]);
+    return parts_.index.Adopt(port, wanted[i], filed);
   };
   co_return co_await RunInLanes(wanted.size(), kCopiesAtOnce, pull);
 }
 
-// Not who is being filled: it may have been none of the group's replicas while things were removed.
+// What no source has. Where one could not be asked, it may be a put of a moment ago.
+Task<Status> ReplicaSync::DisownForeign(const std::set<uint32_t>& failed) {
+  std::erase_if(foreign_, [&](const Foreign& one) { return failed.contains(one.group); });
+  const std::function<Task<Status>(uint64_t)> disown = [&](uint64_t i) {
+    return parts_.index.Disown(*foreign_[i].port, foreign_[i].stripe);
+  };
+  co_return co_await RunInLanes(foreign_.size(), kCopiesAtOnce, disown);
+}
+
 bool ReplicaSync::IsSource(const Group& group, TargetId other) {
-  if (group.IsFilling(0)) return true;  // Whatever is left.
-  for (size_t place = 1; place < kIndexReplicas; ++place) {
-    if (group.targets[place] == other) return !group.IsFilling(place);
+  for (size_t place = 0; place < kIndexReplicas; ++place) {
+    if (group.targets[place] == other) return group.IsSource(place);
   }
   return true;
 }

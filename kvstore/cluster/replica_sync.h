@@ -41,6 +41,12 @@ class ReplicaSync {
 
  private:
   using Stripes = std::unordered_set<StripeId, IdHash>;
+  // What a replica has whose word does not count, and this one lacks.
+  struct Foreign {
+    TargetPort* port;
+    StripeId stripe;
+    uint32_t group;
+  };
   // One other replica, and the groups that it shares with this node.
   struct Pair {
     TargetId other;
@@ -55,6 +61,7 @@ class ReplicaSync {
   Task<Status> Pull(const ClusterMap& map, const Pair& pair, TargetPort& port,
                     const Stripes& there, uint64_t& filed);
   static bool IsSource(const Group& group, TargetId other);
+  Task<Status> DisownForeign(const std::set<uint32_t>& failed);
   Task<Status> Push(const ClusterMap& map, const Pair& pair, TargetPort& port,
                     const Stripes& there, uint64_t& filed);
   Task<bool> IsLost(const Manifest& manifest);
@@ -63,6 +70,7 @@ class ReplicaSync {
   Parts parts_;
   const NodeId self_;
   std::set<FilledPlace> filled_;
+  std::vector<Foreign> foreign_;  // Of the comparison under way.
 };
 
 }  // namespace cairn::kv

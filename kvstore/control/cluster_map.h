@@ -102,6 +102,9 @@ struct Group {
   bool operator==(const Group&) const = default;
 
   bool IsFilling(size_t place) const { return (filling >> place & 1) != 0; }
+  // Whether it counts what the replica there has. Not while it is being filled: some of it may have
+  // been removed before it got the place. Unless the home is, too: there is nothing better then.
+  bool IsSource(size_t place) const { return !IsFilling(place) || IsFilling(0); }
 };
 
 // What a map is made of. Planners change one; readers have a ClusterMap.

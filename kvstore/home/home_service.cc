@@ -109,8 +109,9 @@ Task<Result<home::LoadAnswer>> HomeService::Load(home::LoadRequest request) {
     switch (request.extent) {
       case home::Extent::kFiled: return parts_.index.LoadFiled(key);
       case home::Extent::kAll: return parts_.index.LoadAll(key);
-      default: return parts_.index.Load(key, request.wanted);
+      case home::Extent::kWanted: return parts_.index.Load(key, request.wanted);
     }
+    KV_CHECK(false);
   }();
   auto loaded = co_await loading;
   if (!loaded.ok()) co_return loaded.status();

@@ -76,14 +76,17 @@ std::vector<TargetId> MapPlacement::Sources(const NamespaceId& space, const RunI
   std::vector<TargetId> sources;
   for (size_t place = 0; place < kIndexReplicas; ++place) {
     const TargetId id = group.targets[place];
-    if (!group.IsFilling(place) && !IsAway(id)) sources.push_back(id);
+    if (group.IsSource(place) && !IsAway(id)) sources.push_back(id);
   }
   return sources.empty() ? ReplicaOrder(space, run) : sources;
 }
 
 std::vector<TargetId> MapPlacement::Places(const NamespaceId& space, const RunId& run) const {
-  const auto& targets = map_->GroupOf(GroupHashOf(space, run)).targets;
-  return {targets.begin(), targets.end()};
+  std::vector<TargetId> places;
+  for (const TargetId id : map_->GroupOf(GroupHashOf(space, run)).targets) {
+    if (id != kNoTarget) places.push_back(id);
+  }
+  return places;
 }
 
 std::span<TargetPort* const> MapPlacement::FilersOf(const StripeId& stripe) const {

@@ -124,7 +124,8 @@ Task<Result<KnownRunPtr>> RemoteIndex::LoadAnew(RunKey key, std::span<const Bloc
     if (extent == Extent::kFiled) co_return std::make_shared<KnownRun>(std::move(run));
     co_return cache_.Insert(key, std::move(run));
   }
-  if (answer.code() != Code::kUnavailable) co_return answer.status();
+  // Who deletes has to know of all; and only the home removes.
+  if (answer.code() != Code::kUnavailable || extent == Extent::kFiled) co_return answer.status();
   const RunReader::Ask ask = all ? RunReader::Ask::kAll : RunReader::Ask::kUntilFound;
   auto read = co_await reader_.Read(key, wanted, ask);
   if (!read.ok()) co_return answer.status();

@@ -150,7 +150,8 @@ std::string ModelsJson(const std::vector<ModelRow>& rows, uint64_t block_tokens)
                               {"alignment_tokens", layout.AlignmentTokens()},
                               {"source", source}});
   }
-  return json.dump(2) + "\n";
+  // A path may be anything.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 kv::Status RunModels(const ModelFlags& flags, CommandResult& result) {

@@ -137,19 +137,19 @@ class Output {
   static kv::Result<Output> Create(const std::string& name) {
     Output output;
     std::error_code missing;  // Then it is made.
-    output.name_ = std::filesystem::weakly_canonical(name, missing).string();
-    const auto kind = std::filesystem::status(output.name_, missing).type();
+    const auto kind = std::filesystem::status(name, missing).type();
     const bool is_file = kind == std::filesystem::file_type::regular ||
                          kind == std::filesystem::file_type::not_found;
-    output.path_ = is_file ? output.name_ + ".partial" : output.name_;
+    // Behind a link, the file is replaced, and the link stays.
+    output.name_ = is_file ? std::filesystem::weakly_canonical(name, missing).string() : name;
+    output.path_ = is_file ? output.name_ + ".partial" : name;
     output.file_.reset(std::fopen(output.path_.c_str(), "wb"));
     if (output.file_ == nullptr) return kv::Status(kv::Code::kInvalid, "cannot write " + name);
     return output;
   }
   Output(Output&&) = default;
   ~Output() {
-    std::error_code gone;
-    if (file_ != nullptr && path_ != name_) std::filesystem::remove(path_, gone);
+    if (file_ != nullptr) Discard();
   }
 
   kv::Status Write(const std::string& text) {
@@ -157,14 +157,13 @@ class Output {
     return {kv::Code::kNoSpace, "cannot finish writing " + name_};
   }
   kv::Status Finish() {
-    if (std::fflush(file_.get()) != 0) {
+    if (std::fclose(file_.release()) != 0) {
+      Discard();
       return {kv::Code::kNoSpace, "cannot finish writing " + name_};
     }
-    if (path_ != name_ && std::rename(path_.c_str(), name_.c_str()) != 0) {
-      return {kv::Code::kInvalid, "cannot replace " + name_};
-    }
-    file_.reset();
-    return kv::Status();
+    if (path_ == name_ || std::rename(path_.c_str(), name_.c_str()) == 0) return kv::Status();
+    Discard();
+    return {kv::Code::kInvalid, "cannot replace " + name_};
   }
 
  private:
@@ -172,6 +171,10 @@ class Output {
     void operator()(std::FILE* file) const { (void)std::fclose(file); }
   };
   Output() = default;
+  void Discard() {
+    std::error_code gone;
+    if (path_ != name_) std::filesystem::remove(path_, gone);
+  }
 
   std::string name_;
   std::string path_;  // Of what is written until it is whole.

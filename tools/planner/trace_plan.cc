@@ -123,7 +123,10 @@ TracePlan PlanTrace(const Scenario& scenario, TraceReport report) {
   }
   for (const CapacityRow& row : report.by_capacity) {
     CapacityChoice choice{.trace_tokens = row.tokens, .hit_rate = row.lru};
-    choice.tokens = static_cast<double>(row.tokens) * plan.rate / plan.trace_rate;
+    Scenario hitting = scenario;
+    hitting.hit_rate = row.lru;
+    choice.tokens =
+        static_cast<double>(row.tokens) * Loads(hitting).requests / plan.trace_rate;
     choice.raw_bytes =
         choice.tokens * loads.bytes_per_token * loads.stripe_overhead / scenario.fill;
     plan.by_capacity.push_back(choice);

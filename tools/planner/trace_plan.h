@@ -25,7 +25,7 @@ struct TtlChoice {
 // An LRU cache of this capacity.
 struct CapacityChoice {
   uint64_t trace_tokens = 0;  // At the trace's own request rate.
-  double tokens = 0;          // At the scenario's: so many sessions more, so much more to keep.
+  double tokens = 0;  // At the scenario's, which hits so often: more sessions, more to keep.
   double raw_bytes = 0;
   double hit_rate = 0;
 };
@@ -38,7 +38,8 @@ struct TracePlan {
   std::vector<CapacityChoice> by_capacity;
 };
 
-// `scenario` is valid; its hit rate does not matter.
+// `scenario` is valid. Each row has its own hit rate, and as many requests as the GPUs then serve
+// where the scenario gives their number.
 TracePlan PlanTrace(const Scenario& scenario, TraceReport report);
 
 std::string TracePlanText(const TracePlan& plan);

@@ -95,6 +95,15 @@ class ClusterTest : public ::testing::Test {
     return world_->machine(n).node->targets()[0]->index().states().size();
   }
 
+  // Bytes of all namespaces, as node n and what the others tell it have it.
+  uint64_t StoredAt(uint32_t n) {
+    uint64_t stored = 0;
+    for (const SpaceInfo& info : world_->machine(n).node->striped().Spaces()) {
+      stored += info.stored_bytes;
+    }
+    return stored;
+  }
+
   ClusterInfo DescribeAt(uint32_t n) {
     auto seen = world_->Await(world_->machine(n).member->admin().DescribeCluster());
     EXPECT_THAT(seen, IsOk());
@@ -217,7 +226,10 @@ TEST_F(ClusterTest, WhatADeletionWasAcknowledgedOfStaysDeleted) {
     for (const Chain& chain : chains) EXPECT_THAT(remove(chain), IsOk());
     for (const Chain& chain : chains) EXPECT_FALSE(GetAt(victim, chain).ok());
     world_->RunFor(Seconds(30));
-    for (uint32_t n = 0; n < 6; ++n) EXPECT_EQ(FiledAt(n), 0u) << n;  // Former replicas, too.
+    for (uint32_t n = 0; n < 6; ++n) {
+      EXPECT_EQ(FiledAt(n), 0u) << n;   // By former replicas, too.
+      EXPECT_EQ(StoredAt(n), 0u) << n;  // By the count of former homes.
+    }
   }
 }
 
