@@ -22,11 +22,14 @@ uint64_t BlockTable::Home(uint64_t id) const {
 }
 
 void BlockTable::Intern(std::span<const uint64_t> ids, std::vector<uint32_t>& indexes) {
-  while ((uint64_t{size_} + ids.size()) * 2 > cells_.size()) Grow();
+  while ((ids_.size() + ids.size()) * 2 > cells_.size()) Grow();
   indexes.resize(ids.size());
+  size_t guess = ids_.size();
   for (size_t i = 0; i < ids.size(); ++i) {
     if (i + kPrefetchAhead < ids.size()) __builtin_prefetch(&cells_[Home(ids[i + kPrefetchAhead])]);
-    indexes[i] = FindOrAdd(ids[i]);
+    const bool is_next = guess < ids_.size() && ids_[guess] == ids[i];
+    indexes[i] = is_next ? static_cast<uint32_t>(guess) : FindOrAdd(ids[i]);
+    guess = size_t{indexes[i]} + 1;
   }
 }
 
@@ -37,9 +40,10 @@ uint32_t BlockTable::FindOrAdd(uint64_t id) {
     if (cells_[at].id == id) return cells_[at].index_plus_one - 1;
     at = (at + 1) & mask;
   }
-  KV_CHECK(size_ < kBlocksMax);
-  cells_[at] = {id, ++size_};
-  return size_ - 1;
+  KV_CHECK(ids_.size() < kBlocksMax);
+  ids_.push_back(id);
+  cells_[at] = {id, size()};
+  return size() - 1;
 }
 
 void BlockTable::Grow() {

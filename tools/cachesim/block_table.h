@@ -16,7 +16,7 @@ class BlockTable {
   // The index of each id, in order; new ids are added. `indexes` is resized to fit.
   void Intern(std::span<const uint64_t> ids, std::vector<uint32_t>& indexes);
 
-  uint32_t size() const { return size_; }
+  uint32_t size() const { return static_cast<uint32_t>(ids_.size()); }
 
  private:
   struct Cell {
@@ -29,8 +29,8 @@ class BlockTable {
   void Grow();
 
   std::vector<Cell> cells_;
+  std::vector<uint64_t> ids_;  // By index: a chain's blocks mostly came one after another.
   uint32_t shift_;
-  uint32_t size_ = 0;
 };
 
 }  // namespace cairn::tools

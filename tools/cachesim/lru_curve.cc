@@ -9,6 +9,7 @@ namespace cairn::tools {
 namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
+constexpr size_t kPrefetchAhead = 16;
 constexpr uint32_t kFirstSlots = 1 << 16;
 // Two slots this near are compared word by word instead of through the tree.
 constexpr uint32_t kNeighbours = 256;
@@ -58,15 +59,22 @@ void StackDistances::Measure(std::span<const uint32_t> blocks,
   uint32_t known_slot = kNone;
   uint32_t known_distance = 0;
   for (size_t i = 0; i < blocks.size(); ++i) {
+    if (i + kPrefetchAhead < blocks.size()) {
+      __builtin_prefetch(&slot_of_[blocks[i + kPrefetchAhead]]);
+    }
     const uint32_t slot = slot_of_[blocks[i]];
     if (slot == kNone) {
       distances[i] = kCold;
       continue;
     }
     // A chain lies in neighbouring slots, each block just before its parent.
-    const bool near = known_slot != kNone && slot <= known_slot && known_slot - slot <= kNeighbours;
-    known_distance =
-        near ? known_distance + live_.CountBetween(slot, known_slot) : live_.CountFrom(slot);
+    if (known_slot != kNone && slot + 1 == known_slot) {
+      ++known_distance;
+    } else if (known_slot != kNone && slot <= known_slot && known_slot - slot <= kNeighbours) {
+      known_distance += live_.CountBetween(slot, known_slot);
+    } else {
+      known_distance = live_.CountFrom(slot);
+    }
     known_slot = slot;
     distances[i] = known_distance;
   }

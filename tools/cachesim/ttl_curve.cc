@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "kvstore/base/check.h"
 
 namespace cairn::tools {
 namespace {
 
+constexpr uint32_t kPrefetchAhead = 16;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
 
 }  // namespace
@@ -47,29 +49,39 @@ void TtlCurve::Add(const NumberedAccess& access) {
 void TtlCurve::AddRefreshed(const NumberedAccess& access, int64_t now_ms) {
   size_t needed = 0;
   bool leading = true;
-  // Neighbours were mostly used last at the same time.
-  int64_t known_age_ms = -1;
+  // Neighbours were mostly used last at the same time: they are counted together.
+  int64_t age_ms = -1;
   size_t bucket = 0;
+  uint64_t tokens = 0;
+  uint64_t leading_tokens = 0;
+  const auto count = [&] {
+    gap_tokens_[bucket] += tokens;
+    gap_token_seconds_[bucket] += static_cast<double>(tokens) * static_cast<double>(age_ms) / 1e3;
+    refreshed_tokens_[needed] += leading_tokens;
+    tokens = leading_tokens = 0;
+  };
   for (size_t i = 0; i < access.blocks.size(); ++i) {
-    const uint64_t tokens = TokensAt(i, block_tokens_, access.input_tokens);
-    touched_tokens_ += tokens;
-    int64_t& last_use_ms = last_use_ms_[access.blocks[i]];
+    if (i + kPrefetchAhead < access.blocks.size()) {
+      __builtin_prefetch(&last_use_ms_[access.blocks[i + kPrefetchAhead]], 1);
+    }
+    const int64_t last_use_ms = std::exchange(last_use_ms_[access.blocks[i]], now_ms);
     if (last_use_ms == kNever) {
       leading = false;
-    } else {
-      const int64_t age_ms = now_ms - last_use_ms;
-      if (age_ms != known_age_ms) {
-        known_age_ms = age_ms;
-        bucket = static_cast<size_t>(
-            std::lower_bound(ttls_ms_.begin(), ttls_ms_.end(), age_ms) - ttls_ms_.begin());
-      }
-      gap_tokens_[bucket] += tokens;
-      gap_token_seconds_[bucket] += static_cast<double>(tokens) * static_cast<double>(age_ms) / 1e3;
-      needed = std::max(needed, bucket);
-      if (leading) refreshed_tokens_[needed] += tokens;
+      continue;
     }
-    last_use_ms = now_ms;
+    if (now_ms - last_use_ms != age_ms) {
+      count();
+      age_ms = now_ms - last_use_ms;
+      bucket = static_cast<size_t>(
+          std::lower_bound(ttls_ms_.begin(), ttls_ms_.end(), age_ms) - ttls_ms_.begin());
+      needed = std::max(needed, bucket);
+    }
+    const uint64_t of_block = TokensAt(i, block_tokens_, access.input_tokens);
+    tokens += of_block;
+    if (leading) leading_tokens += of_block;
   }
+  count();
+  touched_tokens_ += TokensInBlocks(access.blocks.size(), block_tokens_, access.input_tokens);
 }
 
 // Without branches, so that a compiler takes several TTLs at a time.
@@ -80,6 +92,9 @@ void TtlCurve::AddFixed(const NumberedAccess& access, int64_t now_ms) {
   const uint32_t* __restrict ages_max = ages_max_.data();
   uint32_t* __restrict hits = hit_blocks_.data();
   for (uint32_t i = 0; i < access.blocks.size(); ++i) {
+    if (i + kPrefetchAhead < access.blocks.size()) {
+      __builtin_prefetch(&written_ms_[access.blocks[i + kPrefetchAhead] * ttls], 1);
+    }
     uint32_t* __restrict written = &written_ms_[access.blocks[i] * ttls];
     for (size_t ttl = 0; ttl < ttls; ++ttl) {
       const uint32_t was = written[ttl];
