@@ -15,8 +15,6 @@ namespace {
 constexpr size_t kSnippetBefore = 24;
 constexpr size_t kSnippetAfter = 32;
 
-uint64_t TurnKey(const Request& request) { return request.session * 1'000'003 + request.agent; }
-
 std::string Joined(const std::vector<Piece>& pieces) {
   std::string text;
   for (const Piece& piece : pieces) text += piece.text;
@@ -39,6 +37,8 @@ std::string ReasonOf(const std::string& part) {
 }
 
 }  // namespace
+
+uint64_t TurnKey(const Request& request) { return request.session * 1'000'003 + request.agent; }
 
 bool IsSystemPart(std::string_view part) {
   return part == "system" || part == "instructions" || part.ends_with(".system") ||

@@ -41,6 +41,9 @@ struct ExplainOptions {
   uint64_t capacity_blocks = 0;  // 0 = unbounded.
 };
 
+// Whose last prompt the request goes on from: an agent of a session.
+uint64_t TurnKey(const Request& request);
+
 // Judges the requests of a trace in order.
 class MissExplainer {
  public:

@@ -105,7 +105,7 @@ FigureGroup StoreFigures(const Scenario& s, const Loads& l) {
   const double write = l.write_bytes * l.stripe_overhead;
   return {
       "Store and servers",
-      {{"retention.days", "Retention", l.logical_bytes / l.write_bytes, U::kSeconds,
+      {{"retention.time", "Retention", l.logical_bytes / l.write_bytes, U::kSeconds,
         "logical bytes / bytes written a second, each token written once"},
        {"retention.blend", "Mean TTL of the written bytes", l.retention, U::kSeconds, ""},
        {"store.logical_per_gpu", "Logical bytes per GPU", l.logical_bytes / l.gpus, U::kBytes, ""},

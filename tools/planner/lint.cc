@@ -152,7 +152,7 @@ const char* ChangeRule(const TextRequest& earlier, const TextRequest& later,
 // Where a log names no sessions, requests are of one conversation when it begins with the same
 // message: whoever holds it sends all of it again.
 uint64_t ConversationOf(const TextRequest& request) {
-  if (request.base.session != 0) return request.base.session;
+  if (request.base.session != 0) return TurnKey(request.base);
   for (const Piece& piece : request.pieces) {
     const bool is_before = piece.part.starts_with("tools") || IsSystemPart(piece.part);
     if (!is_before) return SessionNumber(piece.text);

@@ -67,7 +67,7 @@ std::string Headline(const Plan& plan) {
       "live {} "
       "at {} drive writes per day.",
       text("store.servers"), text("store.ssds"), text("store.raw_bytes"),
-      text("store.logical_bytes"), text("retention.days"), text("gpu.count"),
+      text("store.logical_bytes"), text("retention.time"), text("gpu.count"),
       text("gpu.recompute_saved"), text("wear.life"), text("wear.dwpd"));
 }
 

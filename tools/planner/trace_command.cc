@@ -258,12 +258,12 @@ kv::Result<std::optional<TextStory>> TellText(const std::string& path, uint64_t 
   while (true) {
     KV_ASSIGN_OR_RETURN(const bool more, log.Next(request));
     if (!more || request.base.line > line) return std::optional<TextStory>();
-    const auto earlier = last.find(request.base.session);
+    const auto earlier = last.find(TurnKey(request.base));
     if (request.base.line == line && earlier != last.end()) {
       return std::optional<TextStory>(
           {CompareTexts(earlier->second, request), earlier->second.base.line});
     }
-    last[request.base.session] = request;
+    last[TurnKey(request.base)] = request;
   }
 }
 

@@ -112,8 +112,12 @@ class BlockSource : public TraceSource {
       return Broken("is not a JSON object");
     }
     KV_ASSIGN_OR_RETURN(request.input_tokens, Tokens(record, {"input_length", "input_tokens"}));
-    const auto output = Tokens(record, {"output_length", "output_tokens"});
-    request.output_tokens = output.ok() ? output.value() : 0;
+    request.output_tokens = 0;
+    element output;
+    if (Find(record, {"output_length", "output_tokens"}, output)) {
+      KV_ASSIGN_OR_RETURN(request.output_tokens,
+                          Tokens(record, {"output_length", "output_tokens"}));
+    }
     KV_RETURN_IF_ERROR(ReadBlockSize(record));
     KV_RETURN_IF_ERROR(ReadBlocks(record, request.blocks));
     if (request.blocks.size() > kv::DivCeil(request.input_tokens, block_tokens_)) {

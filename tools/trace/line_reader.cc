@@ -13,6 +13,7 @@ namespace cairn::tools {
 namespace {
 
 constexpr size_t kBufferBytes = 256 << 10;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // Some editors begin UTF-8 with it.
 
 }  // namespace
 
@@ -76,6 +77,9 @@ kv::Result<LineReader::Outcome> LineReader::Next(std::string_view& line) {
   if (too_long) return Outcome::kTooLong;
   if (!line_.empty() && line_.back() == '\r') line_.pop_back();
   line = line_;
+  if (line_number_ == 1 && line.starts_with(kByteOrderMark)) {
+    line.remove_prefix(kByteOrderMark.size());
+  }
   return Outcome::kLine;
 }
 

@@ -130,6 +130,17 @@ void ReadResponse(const object& record, uint32_t bytes_per_token, TextRequest& r
   }
 }
 
+// A session may have several agents at work, each with prompts of its own.
+uint64_t ReadAgent(const object& record, const object& body) {
+  for (const object& place : {record, body}) {
+    std::string_view name;
+    if (!place.at_pointer("/headers/x-claude-code-agent-id").get_string().get(name)) {
+      return SessionNumber(name);
+    }
+  }
+  return 0;
+}
+
 uint64_t ReadSession(const object& record, const object& body) {
   for (const object& place : {record, body}) {
     for (const char* path : {"/session_id", "/session", "/headers/x-claude-code-session-id",
@@ -195,6 +206,7 @@ struct TextLog::State {
     request.base.time_ms = latest_ms;
     request.base.line = lines.line_number();
     request.base.session = ReadSession(record, body);
+    request.base.agent = ReadAgent(record, body);
     request.base.input_tokens = request.bytes() / bytes_per_token;
     ReadResponse(record, bytes_per_token, request);
     return kv::Status();

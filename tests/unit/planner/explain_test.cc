@@ -164,6 +164,29 @@ TEST(RequestLinter, HasNothingAgainstConversationsWithoutNames) {
   EXPECT_EQ(linter.Findings()[0].rule, "history-edited");
 }
 
+// A session's agents take turns, each with a prompt of its own.
+TEST(RequestLinter, TellsTheAgentsOfASessionApart) {
+  std::string log;
+  for (int turn = 0; turn < 3; ++turn) {
+    for (const char* agent : {"planner", "tester"}) {
+      std::string messages;
+      for (int i = 0; i <= turn; ++i) {
+        messages += std::string(i == 0 ? "" : ",") + R"({"role":"user","content":"step )" +
+                    std::to_string(i) + " of the " + agent + R"("})";
+      }
+      log += std::string(R"({"headers":{"x-claude-code-session-id":"s",)") +
+             R"("x-claude-code-agent-id":")" + agent + R"("},"system":"You are the )" + agent +
+             R"(.","messages":[)" + messages + "]}\n";
+    }
+  }
+  RequestLinter linter;
+  TextLog text = TextLog::Open(WriteTrace("agents.jsonl", log), BrokenLines::kRefuse, 4).value();
+  TextRequest request;
+  while (text.Next(request).value()) linter.Add(request);
+  EXPECT_EQ(linter.requests(), 6u);
+  EXPECT_THAT(linter.Findings(), ::testing::IsEmpty());
+}
+
 TEST(RequestLinter, HasNothingAgainstAGrowingConversation) {
   RequestLinter linter;
   std::vector<Piece> pieces = {{"system", "Be kind."}};

@@ -47,7 +47,7 @@ TEST(DeepSeekScenario, ReproducesThePublishedFiguresWithinOnePercent) {
   for (const auto& [figure, value] : published) {
     EXPECT_NEAR(plan.Value(figure), value, value / 100) << figure;
   }
-  EXPECT_NEAR(plan.Value("retention.days") / 86'400, 5.06, 0.05);
+  EXPECT_NEAR(plan.Value("retention.time") / 86'400, 5.06, 0.05);
   EXPECT_NEAR(plan.Value("window.per_box"), 84e9, 1e9);
 }
 
@@ -85,7 +85,7 @@ TEST(Plan, FollowsItsInputs) {
   EXPECT_EQ(no_hits.Value("gpu.recompute_saved"), 0);
   EXPECT_GT(no_hits.Value("gpu.count"), 10 * base.Value("gpu.count"));
   const Plan fitted = PlanOf({"retention.logical_bytes_per_gpu=7.2 TB"});
-  EXPECT_NEAR(fitted.Value("retention.days"), base.Value("retention.days") / 2, 3'600);
+  EXPECT_NEAR(fitted.Value("retention.time"), base.Value("retention.time") / 2, 3'600);
 }
 
 TEST(Plan, EveryFigureIsFinite) {

@@ -37,6 +37,12 @@ TEST(MooncakeTrace, ReadsFieldsAndAliases) {
   EXPECT_THAT(requests[2].blocks, IsEmpty());
 }
 
+TEST(MooncakeTrace, MayBeginWithAByteOrderMark) {
+  const auto requests = ReadAll(WriteTrace("mark.jsonl", std::string("\xEF\xBB\xBF") + kGood));
+  ASSERT_EQ(requests.size(), 1u);
+  EXPECT_EQ(requests[0].input_tokens, 600u);
+}
+
 TEST(MooncakeTrace, BrokenLinesAreCountedByNumberOrRefused) {
   const std::vector<std::pair<std::string, std::string>> broken = {
       {"{\"timestamp\": 1, ", "not a JSON object"},
@@ -44,6 +50,8 @@ TEST(MooncakeTrace, BrokenLinesAreCountedByNumberOrRefused) {
       {R"({"timestamp": 1, "hash_ids": []})", "has no input_length"},
       {R"({"timestamp": 1, "input_length": -4, "hash_ids": []})", "not a whole number"},
       {R"({"timestamp": 1, "input_length": 10})", "has no hash_ids"},
+      {R"({"timestamp": 1, "input_length": 10, "output_length": -1, "hash_ids": [1]})",
+       "output_length is not a whole number"},
       {R"({"timestamp": 1, "input_length": 10, "hash_ids": [1, 2]})", "2 blocks of 512"},
       {R"({"timestamp": 1, "input_length": 10, "hash_ids": [[]]})", "neither a number"},
       {R"({"timestamp": "x", "input_length": 10, "hash_ids": [1]})", "timestamp is not a time"},
