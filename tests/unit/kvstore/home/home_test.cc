@@ -493,7 +493,7 @@ TEST(Homes, WhatAnotherHomeHasShownIsNotHiddenAgain) {
   for (size_t block = 0; block < 4; ++block) EXPECT_THAT(Get(world, 4, chain, block), IsOk());
 }
 
-// All replicas have filed it, and before it hears that the run has another home: which may have read
+// All replicas have filed it, and before it hears so the run has another home: which may have read
 // the run before, and does not show it.
 TEST(Homes, WhatEndsInAnotherTenureIsNotSaidToBeDone) {
   World world({});
