@@ -260,7 +260,8 @@ Task<Status> HomeIndex::TakeOut(StripeName name, KnownStripePtr known) {
   std::optional<Manifest> manifest;
   if (known != nullptr) manifest = known->manifest;
   Status unasked;
-  if (!manifest && placement_.HoldersOf(nullptr).empty()) {  // Only the manifest names them.
+  const bool recovers = placement_.RecoversFromShards();
+  if (!manifest && !recovers) {  // Only the manifest says where they are.
     auto filed = co_await FindFiled(name.stripe);
     if (filed.ok()) manifest = std::move(filed.value().stripe.manifest);
     if (SaysNothing(filed.code())) unasked = filed.status();
@@ -279,7 +280,7 @@ Task<Status> HomeIndex::TakeOut(StripeName name, KnownStripePtr known) {
   }
   for (Task<Status>& call : calls) {
     Status dropped = co_await call;
-    if (!dropped.ok()) outcome = std::move(dropped);
+    if (!dropped.ok() && recovers) outcome = std::move(dropped);
   }
   co_return outcome;
 }

@@ -45,6 +45,9 @@ class Placement {
                                               Random& random) = 0;
   // Whether the target is to be emptied: its shards go to others.
   virtual bool IsLeaving(TargetId) const { return false; }
+  // Whether a stripe may be filed anew from its shards when the store opens, because a crash has
+  // swallowed its record. Where other nodes write, shards without a record are garbage.
+  virtual bool RecoversFromShards() const { return true; }
   // Every target at hand that may hold a shard of the stripe; `manifest` may be null.
   virtual std::vector<TargetPort*> HoldersOf(const Manifest* manifest) const = 0;
 };

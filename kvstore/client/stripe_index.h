@@ -53,8 +53,8 @@ class StripeIndex {
   virtual Task<Status> Republish(IndexedStripe stripe) = 0;
   // Takes the stripe out of every replica, then its shards off the targets, and remembers why.
   // Reads in flight end with exact bytes or a miss. kConflict: nothing was done, because the reason
-  // is kEvicted and the stripe is held. kUnavailable: a target that holds some of it did not take
-  // the removal, and may bring the stripe back when the store is opened again.
+  // is kEvicted and the stripe is held. kUnavailable: a replica, or where stripes are recovered
+  // from shards a target with one, did not take the removal, and may bring the stripe back.
   virtual Task<Status> Remove(StripeName name, MissReason reason) = 0;
 
   // --- Reading ---

@@ -160,7 +160,9 @@ Task<Status> StripedStore::Delete(NamespaceId space, std::vector<BlockId> chain,
         const StripeId stripe = place.stripe->manifest.stripe;
         if (std::find(doomed.begin(), doomed.end(), stripe) != doomed.end()) continue;
         doomed.push_back(stripe);
-        AddConcerned(place.stripe->manifest, changed);
+        const Manifest& manifest = place.stripe->manifest;
+        if (parts_.placement.RecoversFromShards()) AddConcerned(manifest, changed);
+        for (TargetPort* port : parts_.placement.FilersOf(stripe)) changed[port->id()] = port;
       }
     }
     for (const StripeId& stripe : doomed) {

@@ -36,6 +36,7 @@ class MapPlacement final : public Placement {
   // In no failure domain of the others that are at hand.
   std::optional<TargetId> ChooseOther(std::span<const TargetId> barred, Random& random) override;
   bool IsLeaving(TargetId id) const override;
+  bool RecoversFromShards() const override { return false; }
   std::vector<TargetPort*> HoldersOf(const Manifest* manifest) const override;
 
  private:

@@ -37,6 +37,7 @@ class WorldPlacement final : public Placement {
   std::optional<TargetId> ChooseOther(std::span<const TargetId>, Random&) override {
     return std::nullopt;
   }
+  bool RecoversFromShards() const override { return false; }
   std::vector<TargetPort*> HoldersOf(const Manifest* manifest) const override {
     std::vector<TargetPort*> ports;
     if (manifest == nullptr) return ports;
