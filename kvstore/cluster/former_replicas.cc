@@ -15,10 +15,13 @@ constexpr uint64_t kDropsAtOnce = 16;
 
 }  // namespace
 
+// Not while a place is free or being filled: what is here may be needed yet.
 bool FormerReplicas::IsFormer(StripeId stripe, TargetId target) const {
   const Group& group = map_.map()->GroupOf(GroupHashOf(stripe));
   return group.filling == 0 &&
-         std::find(group.targets.begin(), group.targets.end(), target) == group.targets.end();
+         std::none_of(group.targets.begin(), group.targets.end(), [target](TargetId keeper) {
+           return keeper == target || keeper == kNoTarget;
+         });
 }
 
 Task<void> FormerReplicas::Attend(const Event& stopping) {

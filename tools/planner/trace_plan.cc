@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "tools/planner/loads.h"
-#include "tools/planner/plot.h"
 #include "tools/planner/quantity.h"
-#include "tools/planner/table.h"
+#include "tools/planner/trace_tables.h"
 
 namespace cairn::tools {
 namespace {
@@ -61,14 +60,6 @@ Table CapacityTable(const TracePlan& plan) {
   return table;
 }
 
-Table BlockTable(const TracePlan& plan) {
-  Table table({">Block, tokens", ">hit rate"});
-  for (const BlockRow& row : plan.report.by_block) {
-    table.Add({WithCommas(static_cast<double>(row.tokens), 0), Percent(row.ideal)});
-  }
-  return table;
-}
-
 std::string Summary(const TracePlan& plan) {
   const TraceReport& report = plan.report;
   return fmt::format(
@@ -77,21 +68,6 @@ std::string Summary(const TracePlan& plan) {
       WithCommas(static_cast<double>(report.requests), 0), Time(report.span_ms),
       Count(plan.trace_rate), Count(plan.rate), Percent(report.ideal),
       Percent(report.ideal_with_output));
-}
-
-LineChart TtlChart(const TracePlan& plan) {
-  LineChart chart{.title = "Hit rate by time to live",
-                  .x_title = "time to live",
-                  .y_title = "prompt tokens hit",
-                  .x_ticks = {},
-                  .series = {{"refreshed by hits", {}}, {"fixed since written", {}}}};
-  for (const TtlChoice& choice : plan.by_ttl) {
-    const auto x = static_cast<double>(choice.ttl_ms);
-    chart.x_ticks.emplace_back(x, Time(choice.ttl_ms));
-    chart.series[0].points.emplace_back(x, choice.hit_rate);
-    chart.series[1].points.emplace_back(x, choice.fixed);
-  }
-  return chart;
 }
 
 LineChart SpaceChart(const TracePlan& plan) {
@@ -137,13 +113,13 @@ TracePlan PlanTrace(const Scenario& scenario, TraceReport report) {
 
 std::string TracePlanText(const TracePlan& plan) {
   return fmt::format("\nFrom the trace: {}\n\n{}\n{}\n{}", Summary(plan), TtlTable(plan).ToText(),
-                     CapacityTable(plan).ToText(), BlockTable(plan).ToText());
+                     CapacityTable(plan).ToText(), BlockSizeTable(plan.report).ToText());
 }
 
 std::string TracePlanHtml(const TracePlan& plan) {
   return "<h2>From the trace</h2>\n<p>" + EscapeHtml(Summary(plan)) + "</p>\n" +
-         LineSvg(TtlChart(plan)) + LineSvg(SpaceChart(plan)) + TtlTable(plan).ToHtml() +
-         CapacityTable(plan).ToHtml() + BlockTable(plan).ToHtml();
+         LineSvg(TtlChart(plan.report)) + LineSvg(SpaceChart(plan)) + TtlTable(plan).ToHtml() +
+         CapacityTable(plan).ToHtml() + BlockSizeTable(plan.report).ToHtml();
 }
 
 }  // namespace cairn::tools

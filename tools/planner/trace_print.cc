@@ -3,10 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/planner/plot.h"
 #include "tools/planner/quantity.h"
-#include "tools/planner/table.h"
-#include "tools/planner/trace_report.h"
+#include "tools/planner/trace_tables.h"
 
 namespace cairn::tools {
 namespace {
@@ -59,35 +57,12 @@ Table ByCapacity(const TraceReport& r, double bytes_per_token) {
   return table;
 }
 
-Table ByBlock(const TraceReport& r) {
-  Table table({">Block, tokens", ">hit rate"});
-  for (const BlockRow& row : r.by_block) {
-    table.Add({WithCommas(static_cast<double>(row.tokens), 0), Percent(row.ideal)});
-  }
-  return table;
-}
-
 std::string Issues(const TraceReport& r) {
   if (r.issues.lines_skipped == 0) return "";
   std::string text = fmt::format("{} broken lines were skipped (--strict refuses them):\n",
                                  r.issues.lines_skipped);
   for (const std::string& issue : r.issues.first) text += "  " + issue + "\n";
   return text;
-}
-
-LineChart TtlChart(const TraceReport& r) {
-  LineChart chart{.title = "Hit rate by time to live",
-                  .x_title = "time to live",
-                  .y_title = "prompt tokens hit",
-                  .x_ticks = {},
-                  .series = {{"refreshed by hits", {}}, {"fixed since written", {}}}};
-  for (const TtlRow& row : r.by_ttl) {
-    const auto x = static_cast<double>(row.ttl_ms);
-    chart.x_ticks.emplace_back(x, Time(row.ttl_ms));
-    chart.series[0].points.emplace_back(x, row.refreshed);
-    chart.series[1].points.emplace_back(x, row.fixed);
-  }
-  return chart;
 }
 
 LineChart CapacityChart(const TraceReport& r) {
@@ -111,9 +86,32 @@ LineChart CapacityChart(const TraceReport& r) {
 
 }  // namespace
 
+Table BlockSizeTable(const TraceReport& r) {
+  Table table({">Block, tokens", ">hit rate"});
+  for (const BlockRow& row : r.by_block) {
+    table.Add({WithCommas(static_cast<double>(row.tokens), 0), Percent(row.ideal)});
+  }
+  return table;
+}
+
+LineChart TtlChart(const TraceReport& r) {
+  LineChart chart{.title = "Hit rate by time to live",
+                  .x_title = "time to live",
+                  .y_title = "prompt tokens hit",
+                  .x_ticks = {},
+                  .series = {{"refreshed by hits", {}}, {"fixed since written", {}}}};
+  for (const TtlRow& row : r.by_ttl) {
+    const auto x = static_cast<double>(row.ttl_ms);
+    chart.x_ticks.emplace_back(x, Time(row.ttl_ms));
+    chart.series[0].points.emplace_back(x, row.refreshed);
+    chart.series[1].points.emplace_back(x, row.fixed);
+  }
+  return chart;
+}
+
 std::string TraceText(const TraceReport& r, double bytes_per_token) {
   return Totals(r).ToText() + "\n" + ByTtl(r, bytes_per_token).ToText() + "\n" +
-         ByCapacity(r, bytes_per_token).ToText() + "\n" + ByBlock(r).ToText() + Issues(r);
+         ByCapacity(r, bytes_per_token).ToText() + "\n" + BlockSizeTable(r).ToText() + Issues(r);
 }
 
 std::string TraceJson(const TraceReport& r) {
@@ -159,7 +157,7 @@ std::string TraceHtml(const TraceReport& r, const std::string& title, double byt
   body += "<h2>Totals</h2>\n" + Totals(r).ToHtml();
   body += "<h2>By time to live</h2>\n" + ByTtl(r, bytes_per_token).ToHtml();
   body += "<h2>By capacity</h2>\n" + ByCapacity(r, bytes_per_token).ToHtml();
-  body += "<h2>By block size</h2>\n" + ByBlock(r).ToHtml();
+  body += "<h2>By block size</h2>\n" + BlockSizeTable(r).ToHtml();
   if (r.issues.lines_skipped > 0) body += "<pre>" + EscapeHtml(Issues(r)) + "</pre>\n";
   return HtmlPage(title, body);
 }

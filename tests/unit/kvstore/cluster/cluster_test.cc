@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kvstore/control/member_admin.h"
+#include "tests/support/random_chain.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/kvstore/cluster/cluster_world.h"
 
@@ -11,20 +12,8 @@ namespace {
 using testing::HasCode;
 using testing::IsOk;
 
-struct Chain {
-  std::vector<BlockId> ids;
-  std::vector<Bytes> bytes;
-};
-
 Chain MakeChain(ClusterWorld& world, size_t blocks, uint32_t size = 20'000) {
-  Chain chain;
-  for (size_t i = 0; i < blocks; ++i) {
-    const uint64_t high = world.random().Next();
-    chain.ids.push_back(BlockId{{high, world.random().Next()}});
-    chain.bytes.emplace_back(size);
-    world.random().Fill(chain.bytes.back().span());
-  }
-  return chain;
+  return RandomChain(world.random(), blocks, size);
 }
 
 class ClusterTest : public ::testing::Test {

@@ -4,24 +4,13 @@
 #include <set>
 #include <vector>
 
+#include "tests/support/random_chain.h"
 #include "tests/unit/kvstore/home/home_world.h"
 
 namespace cairn::kv {
 
-struct Chain {
-  std::vector<BlockId> ids;
-  std::vector<Bytes> bytes;
-};
-
 inline Chain MakeChain(World& world, size_t blocks, uint32_t size = 5000) {
-  Chain chain;
-  for (size_t i = 0; i < blocks; ++i) {
-    const uint64_t high = world.random().Next();
-    chain.ids.push_back(BlockId{{high, world.random().Next()}});
-    chain.bytes.emplace_back(size);
-    world.random().Fill(chain.bytes.back().span());
-  }
-  return chain;
+  return RandomChain(world.random(), blocks, size);
 }
 
 // A chain of one run, whose home is node `n`.
