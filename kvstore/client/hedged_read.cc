@@ -83,13 +83,13 @@ Task<void> StripeReader::LandPiece(std::shared_ptr<Landing> landing, size_t piec
 }
 
 Task<void> StripeReader::Race(std::shared_ptr<Landing> landing) {
-  Nanos late = ReadPace::kUnknown;
+  Nanos late = Pace::kUnknown;
   for (const Piece& piece : landing->reading.plan.pieces) {
     late = std::min(late, pace_.LateAfter(piece.sectors_size()));
   }
   Event& decided = landing->decided;
   const Instant deadline = landing->reading.deadline;
-  if (!landing->beside.empty() && late != ReadPace::kUnknown) {
+  if (!landing->beside.empty() && late != Pace::kUnknown) {
     const Instant late_at = clock_.Now() + late;
     co_await clock_.SleepUntil(std::min(late_at, deadline), &decided);
     const bool is_late = landing->pending > 0 && clock_.Now() < deadline;
@@ -110,6 +110,12 @@ bool StripeReader::MayHedge(const Landing& landing) {
     if (!landing.arrived[i] || !reading.outcomes[i].ok()) wanted.push_back(reading.plan.pieces[i]);
   }
   if (wanted.size() > manifest.parity_shards) return false;
+  // Were these targets lost, as much would be read for every block, and is provided for.
+  const bool as_if_lost =
+      pace_.FewAreSlow() && std::all_of(wanted.begin(), wanted.end(), [&](const Piece& piece) {
+        return pace_.IsSlow(manifest.targets[piece.shard.value]);
+      });
+  if (as_if_lost) return true;
   const ShardRange range = RangeOf(wanted);
   uint64_t shards = manifest.data_shards;
   for (size_t i = 0; i < landing.arrived.size(); ++i) {

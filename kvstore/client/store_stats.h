@@ -20,6 +20,7 @@ struct StoreStats {
   uint64_t puts_declined = 0;  // Blocks that the admission policy did not let in.
   uint64_t stripes_written = 0;
   uint64_t stripes_degraded = 0;  // Of these, with fewer shards than they should have.
+  uint64_t shards_late = 0;       // That no put waited for: their targets are slow.
   uint64_t bytes_put = 0;         // Of blocks stored.
   uint64_t lookups = 0;
   uint64_t lookup_blocks = 0;                   // Asked for.
@@ -81,6 +82,8 @@ constexpr void VisitStats(Stats& stats, Visit&& visit) {
   visit("puts_declined", kCounter, stats.puts_declined, "Blocks not admitted by policy.");
   visit("stripes_written", kCounter, stats.stripes_written, "Stripes written.");
   visit("stripes_degraded", kCounter, stats.stripes_degraded, "Written with fewer shards.");
+  visit("shards_late", kCounter, stats.shards_late,
+        "Shards that no put waited for: their targets are slow.");
   visit("bytes_put", kCounter, stats.bytes_put, "Bytes of blocks stored.");
   visit("lookups", kCounter, stats.lookups, "Lookups.");
   visit("lookup_blocks", kCounter, stats.lookup_blocks, "Blocks asked for by lookups.");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "erasure/codec.h"
 #include "kvstore/base/checksum.h"
@@ -197,13 +198,23 @@ StripeReader::Survivors StripeReader::KnownSurvivors(const Reading& reading,
   return known;
 }
 
+// Those of slow targets last.
+std::vector<uint8_t> StripeReader::BySpeed(const Manifest& manifest) const {
+  std::vector<uint8_t> shards(manifest.shard_count());
+  std::iota(shards.begin(), shards.end(), uint8_t{0});
+  std::stable_partition(shards.begin(), shards.end(),
+                        [&](uint8_t i) { return !pace_.IsSlow(manifest.targets[i]); });
+  return shards;
+}
+
 Task<void> StripeReader::GatherSurvivors(const Manifest& manifest, Instant deadline,
                                          MutableByteSpan scratch, Survivors& survivors) {
   const ShardRange range = survivors.range;
+  const std::vector<uint8_t> order = BySpeed(manifest);
   std::vector<Survivor>& found = survivors.found;
   while (found.size() < manifest.data_shards && clock_.Now() < deadline) {
     std::vector<std::pair<Survivor, Task<Status>>> calls;
-    for (uint8_t i = 0; i < manifest.shard_count(); ++i) {
+    for (const uint8_t i : order) {
       if (found.size() + calls.size() >= manifest.data_shards) break;
       if (survivors.tried[i]) continue;
       survivors.tried[i] = true;

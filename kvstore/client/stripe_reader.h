@@ -8,7 +8,7 @@
 #include "kvstore/async/gate.h"
 #include "kvstore/async/semaphore.h"
 #include "kvstore/client/buffer_pool.h"
-#include "kvstore/client/read_pace.h"
+#include "kvstore/client/pace.h"
 #include "kvstore/client/run_cache.h"
 #include "kvstore/client/store_stats.h"
 #include "kvstore/client/stripe_plan.h"
@@ -22,7 +22,9 @@ struct ReaderLimits {
   uint64_t copy_bytes_max = 72 * kMiB;      // For callers' memory that is not aligned.
   uint64_t rebuild_bytes_max = 128 * kMiB;  // For survivors of degraded reads.
   // Hedged reads: see StripeReader. 0: none.
-  uint32_t hedge_percent = 10;  // Bytes read in addition, at most, of the bytes asked for.
+  // Bytes read in addition, at most, of the bytes asked for; going round slow targets, while they
+  // are few, is beside it.
+  uint32_t hedge_percent = 10;
   PaceOptions pace = {};
   // False: every read lands in memory of the store and is copied, so that each may be hedged.
   bool land_in_place = true;
@@ -38,7 +40,7 @@ struct ReaderParts {
 };
 
 // Reads land in the caller's memory, and a task cannot end while the device may still write there.
-// So a read of a target that is expected to be late (read_pace.h) lands in memory of the store
+// So a read of a target that is expected to be late (pace.h) lands in memory of the store
 // instead: once it is late the block is rebuilt beside it, and the first exact result wins. What
 // loses is left to end alone, in memory that nobody looks at.
 //
@@ -112,6 +114,7 @@ class StripeReader {
   // What to say then. kCorrupt: whole shards must tell whether it is so for good.
   Status TooFew(const Reading& reading) const;
   Survivors KnownSurvivors(const Reading& reading, ShardRange range) const;
+  std::vector<uint8_t> BySpeed(const Manifest& manifest) const;
   // Reads until there are enough or no more; shard i at i times the range's size in `scratch`.
   Task<void> GatherSurvivors(const Manifest& manifest, Instant deadline, MutableByteSpan scratch,
                              Survivors& survivors);
@@ -143,7 +146,7 @@ class StripeReader {
   TargetSet& targets_;
   StoreStats& stats_;
   const ReaderLimits limits_;
-  ReadPace pace_;
+  Pace pace_;
   HedgeBudget budget_;
   Semaphore reads_;
   BufferPool copies_;

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
+#include <numeric>
+#include <utility>
 
 #include "erasure/codec.h"
 #include "kvstore/base/checksum.h"
@@ -47,6 +48,13 @@ std::vector<std::optional<uint64_t>> AddChecksums(const StripeOrder& order,
   return shards;
 }
 
+// Its bytes may be needed when their owner has them back.
+void CopyLater(ShardSource& source, uint32_t shard_size) {
+  if (source.direct == nullptr) return;
+  source.copies.push_back({.to = 0, .from = ByteSpan(source.direct, shard_size)});
+  source.direct = nullptr;
+}
+
 // The index has not filed the stripe, and will not.
 bool IsRefused(const Status& outcome) {
   const Code code = outcome.code();
@@ -66,9 +74,63 @@ Status CheckBytes(const StripeOrder& order, const Manifest& manifest) {
 
 }  // namespace
 
-StripeWriter::StripeWriter(WriterParts parts, uint64_t buffer_bytes_max, uint64_t shard_size_max)
-    : parts_(parts), shard_size_max_(shard_size_max),
-      buffers_(parts.loop, buffer_bytes_max, parts.network) {}
+struct StripeWriter::Appending {
+  explicit Appending(Manifest planned) : manifest(std::move(planned)) {
+    outcomes.resize(manifest.shard_count());
+  }
+
+  // These are on their way from now on.
+  void Begin(Loop& loop, const std::vector<uint8_t>& shards) {
+    enough.emplace(loop);
+    for (const uint8_t i : shards) {
+      outcomes[i].reset();
+      ++(tardy[i] ? late : awaited);
+    }
+  }
+  void End(uint8_t shard, Status outcome) {
+    if (outcome.ok()) ++stored;
+    outcomes[shard] = std::move(outcome);
+    --(tardy[shard] ? late : awaited);
+    const bool may_leave = late <= manifest.parity_shards / 2U && stored > manifest.data_shards;
+    if (awaited == 0 && (late == 0 || may_leave)) enough->Set();
+  }
+  // Those that have ended so, or (of kNoSpace) otherwise than well.
+  std::vector<uint8_t> WithoutRoom() const {
+    return Where([](Code code) { return code == Code::kNoSpace; });
+  }
+  std::vector<uint8_t> Failed() const {
+    return Where([](Code code) { return code != Code::kOk; });
+  }
+  std::vector<uint8_t> Stored() const {
+    return Where([](Code code) { return code == Code::kOk; });
+  }
+
+  Manifest manifest;
+  std::vector<bool> tardy;  // By shard: may be left behind; its bytes lie in `buffer`.
+  BufferPool::Buffer buffer;
+  std::vector<ShardPayload> payloads;           // One per shard.
+  std::vector<std::optional<Status>> outcomes;  // Nothing: on its way.
+  uint32_t stored = 0;
+  uint32_t awaited = 0;  // On their way, besides those that are tardy.
+  uint32_t late = 0;     // Tardy ones on their way.
+  std::optional<Event> enough;  // The put goes on.
+  enum class Fate : uint8_t { kOpen, kPublished, kDropped } fate = Fate::kOpen;
+
+ private:
+  template <typename Predicate>
+  std::vector<uint8_t> Where(Predicate is_wanted) const {
+    std::vector<uint8_t> shards;
+    for (uint8_t i = 0; i < outcomes.size(); ++i) {
+      if (outcomes[i] && is_wanted(outcomes[i]->code())) shards.push_back(i);
+    }
+    return shards;
+  }
+};
+
+StripeWriter::StripeWriter(WriterParts parts, PaceOptions pace, uint64_t buffer_bytes_max,
+                           uint64_t shard_size_max)
+    : parts_(parts), shard_size_max_(shard_size_max), pace_(pace),
+      buffers_(parts.loop, buffer_bytes_max, parts.network), appends_(parts.loop) {}
 
 uint64_t StripeWriter::PayloadMax(uint8_t data_shards, uint8_t parity_shards) const {
   // In the worst case every shard is copied: the callers' memory is not aligned.
@@ -92,24 +154,36 @@ Task<Status> StripeWriter::WriteOnce(const StripeOrder& order) {
   StripeLayout layout;
   Result<Manifest> planned = Plan(order, layout);
   if (!planned.ok()) co_return planned.status();
-  Manifest manifest = std::move(planned).value();
+  const auto appending = std::make_shared<Appending>(std::move(planned).value());
+  const Manifest& manifest = appending->manifest;
+  appending->tardy = FindTardy(manifest);
   std::vector<Parts> blocks;
   for (const BlockWrite& block : order.blocks) blocks.push_back(PartsOf(block));
-  const std::vector<ShardSource> sources = SourcesOf(layout, blocks);
+  std::vector<ShardSource> sources = SourcesOf(layout, blocks);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (appending->tardy[i]) CopyLater(sources[i], layout.shard_size);
+  }
   const auto copied = std::count_if(sources.begin(), sources.end(),
                                     [](const ShardSource& one) { return one.direct == nullptr; });
   const uint64_t strides = static_cast<uint64_t>(copied) + manifest.parity_shards;
-  BufferPool::Buffer buffer =
+  appending->buffer =
       co_await buffers_.Take(std::max<uint64_t>(1, strides) * StrideOf(layout.shard_size));
-  const MutableByteSpan scratch = buffer.span();
-  Shards shards;
-  std::function<void()> fill = [&] { Fill(order, layout, sources, scratch, manifest, shards); };
+  std::function<void()> fill = [&] { Fill(order, layout, sources, *appending); };
   co_await RunFor(layout.payload, parts_.workers, std::move(fill));
   KV_CO_RETURN_IF_ERROR(CheckBytes(order, manifest));
   in_flight_.push_back(manifest.stripe);
-  Status outcome = co_await Commit(order, manifest, shards);
+  Status outcome = co_await Commit(order, appending);
   std::erase(in_flight_, manifest.stripe);
   co_return outcome;
+}
+
+std::vector<bool> StripeWriter::FindTardy(const Manifest& manifest) const {
+  const Instant now = parts_.clock.Now();
+  std::vector<bool> tardy;
+  for (const TargetId target : manifest.targets) {
+    tardy.push_back(pace_.IsTardy(target, manifest.shard_size, now));
+  }
+  return tardy;
 }
 
 Result<Manifest> StripeWriter::Plan(const StripeOrder& order, StripeLayout& layout) {
@@ -148,8 +222,9 @@ Result<Manifest> StripeWriter::Plan(const StripeOrder& order, StripeLayout& layo
 }
 
 void StripeWriter::Fill(const StripeOrder& order, const StripeLayout& layout,
-                        const std::vector<ShardSource>& sources, MutableByteSpan scratch,
-                        Manifest& manifest, Shards& shards) {
+                        const std::vector<ShardSource>& sources, Appending& appending) {
+  Manifest& manifest = appending.manifest;
+  const MutableByteSpan scratch = appending.buffer.span();
   const uint64_t stride = StrideOf(layout.shard_size);
   uint64_t used = 0;
   const auto next = [&] {
@@ -185,24 +260,28 @@ void StripeWriter::Fill(const StripeOrder& order, const StripeLayout& layout,
   codec->Encode(bytes, parity);
   bytes.insert(bytes.end(), parity.begin(), parity.end());
   for (size_t i = 0; i < bytes.size(); ++i) {
-    shards.payloads.push_back({bytes[i], checksums[i] ? *checksums[i] : Checksum(bytes[i])});
+    appending.payloads.push_back({bytes[i], checksums[i] ? *checksums[i] : Checksum(bytes[i])});
   }
 }
 
-Task<Status> StripeWriter::Commit(const StripeOrder& order, const Manifest& manifest,
-                                  Shards& shards) {
-  Status outcome = co_await AppendAll(manifest, shards);
-  if (outcome.ok() && order.ack == Ack::kDurable) outcome = co_await SyncAll(manifest, shards);
+Task<Status> StripeWriter::Commit(const StripeOrder& order,
+                                  std::shared_ptr<Appending> appending) {
+  const Manifest& manifest = appending->manifest;
+  Status outcome = co_await AppendAll(appending);
+  if (outcome.ok() && order.ack == Ack::kDurable) outcome = co_await SyncAll(*appending);
   if (outcome.ok()) {
     outcome = co_await Publish(order, manifest);
     if (outcome.ok()) {
+      appending->fate = Appending::Fate::kPublished;
       ++parts_.stats.stripes_written;
-      if (shards.stored.size() < manifest.shard_count()) parts_.index.NoteLacking(manifest.stripe);
+      parts_.stats.shards_late += appending->late;
+      if (!appending->Failed().empty()) parts_.index.NoteLacking(manifest.stripe);
       co_return outcome;
     }
     // Whether it is filed nobody knows. Its shards stay, and are reaped when no home has it.
     if (!IsRefused(outcome)) co_return Status(Code::kUnavailable, outcome.ToString());
   }
+  appending->fate = Appending::Fate::kDropped;
   co_await DropShards(manifest);
   ++parts_.stats.dropped_stripes;
   co_return outcome;
@@ -234,35 +313,41 @@ Task<void> StripeWriter::DropShards(const Manifest& manifest) {
   for (Task<Status>& call : calls) (void)co_await call;
 }
 
-Task<Status> StripeWriter::AppendAll(const Manifest& manifest, Shards& shards) {
-  std::vector<uint8_t> missing;
-  for (uint8_t i = 0; i < manifest.shard_count(); ++i) missing.push_back(i);
-  Status failure;
-  std::vector<TargetId> failed;
-  for (uint32_t attempt = 0; !missing.empty() && attempt < kRoomAttempts; ++attempt) {
-    std::vector<std::pair<uint8_t, Task<Status>>> calls;
-    for (const uint8_t i : missing) {
-      TargetPort* port = parts_.targets.Find(manifest.targets[i]);
-      if (port == nullptr) {  // It left the cluster since it was chosen.
-        failed.push_back(manifest.targets[i]);
-        failure = Status(Code::kUnavailable, "a target is not there any more");
-        continue;
-      }
-      calls.emplace_back(i, port->Append(manifest, {i}, shards.payloads[i]));
-    }
-    missing.clear();
-    for (auto& [i, call] : calls) {
-      Status outcome = co_await call;
-      parts_.targets.Note(manifest.targets[i], outcome);
-      if (outcome.ok()) {
-        shards.stored.push_back(manifest.targets[i]);
-      } else if (outcome.code() == Code::kNoSpace) {
-        missing.push_back(i);
-      } else {
-        failed.push_back(manifest.targets[i]);
-        failure = std::move(outcome);
-      }
-    }
+Task<void> StripeWriter::AppendOne(std::shared_ptr<Appending> appending, uint8_t shard) {
+  const Manifest& manifest = appending->manifest;
+  const ShardIndex index{shard};
+  const TargetId target = manifest.targets[shard];
+  TargetPort* port = parts_.targets.Find(target);
+  if (port == nullptr) {  // It left the cluster since it was chosen.
+    appending->End(shard, Status(Code::kUnavailable, "a target is not there any more"));
+    co_return;
+  }
+  const Instant began = parts_.clock.Now();
+  pace_.Begin(target, began);
+  Status outcome = co_await port->Append(manifest, index, appending->payloads[shard]);
+  const Instant ended = parts_.clock.Now();
+  pace_.End(target, manifest.shard_size, ended - began, ended);
+  parts_.targets.Note(target, outcome);
+  const bool stored = outcome.ok();
+  appending->End(shard, std::move(outcome));
+  // Whom nobody waited for any more.
+  if (!stored && appending->fate == Appending::Fate::kPublished) {
+    parts_.index.NoteLacking(manifest.stripe);
+  } else if (stored && appending->fate == Appending::Fate::kDropped) {
+    (void)co_await port->Drop(manifest.stripe);
+  }
+}
+
+Task<Status> StripeWriter::AppendAll(std::shared_ptr<Appending> appending) {
+  const Manifest& manifest = appending->manifest;
+  std::vector<uint8_t> missing(manifest.shard_count());
+  std::iota(missing.begin(), missing.end(), uint8_t{0});
+  for (uint32_t attempt = 0; attempt < kRoomAttempts; ++attempt) {
+    appending->Begin(parts_.loop, missing);
+    for (const uint8_t i : missing) appends_.Hold(AppendOne(appending, i));
+    Event& enough = *appending->enough;
+    co_await enough;
+    missing = appending->WithoutRoom();
     if (missing.empty()) break;
     Status room = co_await parts_.keeper.MakeRoom(manifest.shard_size);
     if (!room.ok()) co_return room;
@@ -271,25 +356,23 @@ Task<Status> StripeWriter::AppendAll(const Manifest& manifest, Shards& shards) {
     co_return Status(Code::kOverloaded, "space does not come free fast enough");
   }
   // A few targets without room where the others have it are broken, not full.
-  for (const uint8_t i : missing) {
-    failed.push_back(manifest.targets[i]);
-    failure = Status(Code::kUnavailable, "a target has no room and cannot make any");
-  }
+  const std::vector<uint8_t> failed = appending->Failed();
   if (failed.empty()) co_return Status();
   // Degraded: one more fault must still be harmless.
-  if (shards.stored.size() < size_t{manifest.data_shards} + 1) {
-    for (const TargetId target : failed) parts_.targets.Suspect(target);
-    co_return Status(Code::kUnavailable, failure.ToString());
+  if (appending->stored <= manifest.data_shards) {
+    for (const uint8_t i : failed) parts_.targets.Suspect(manifest.targets[i]);
+    co_return Status(Code::kUnavailable, appending->outcomes[failed.back()]->ToString());
   }
   ++parts_.stats.stripes_degraded;
   co_return Status();
 }
 
-Task<Status> StripeWriter::SyncAll(const Manifest& manifest, const Shards& shards) {
+Task<Status> StripeWriter::SyncAll(const Appending& appending) {
+  const Manifest& manifest = appending.manifest;
   std::vector<std::pair<TargetId, Task<Status>>> calls;
-  for (const TargetId target : shards.stored) {
-    TargetPort* port = parts_.targets.Find(target);
-    if (port != nullptr) calls.emplace_back(target, port->Sync());
+  for (const uint8_t i : appending.Stored()) {
+    TargetPort* port = parts_.targets.Find(manifest.targets[i]);
+    if (port != nullptr) calls.emplace_back(manifest.targets[i], port->Sync());
   }
   uint32_t synced = 0;
   std::vector<TargetId> failed;

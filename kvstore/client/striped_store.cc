@@ -19,7 +19,7 @@ StripedStore::StripedStore(StripedStoreParts parts, StripedStoreOptions options)
                .keeper = parts.keeper,
                .stats = parts.home.stats(),
                .network = parts.network},
-              options.write_buffer_bytes, options.shard_size_max),
+              options.append_pace, options.write_buffer_bytes, options.shard_size_max),
       admission_(options.admission, options.capacity_bytes, parts.clock.Now()),
       reader_({.loop = parts.loop,
                .clock = parts.clock,
@@ -29,6 +29,11 @@ StripedStore::StripedStore(StripedStoreParts parts, StripedStoreOptions options)
                .network = parts.network},
               options.reader, options.cache) {
   parts.home.index().set_on_removed([this](StripeId stripe) { reader_.Forget(stripe); });
+}
+
+Task<void> StripedStore::Stop() {
+  co_await writer_.Stop();
+  co_await reader_.Stop();
 }
 
 Task<Status> StripedStore::LoadSpaces() {

@@ -24,6 +24,7 @@ struct StripedStoreOptions {
   uint64_t shard_size_max = 0;               // What a segment of every target can take.
   uint64_t write_buffer_bytes = 128 * kMiB;  // Parity, and copies of unaligned memory.
   uint64_t put_bytes_in_flight_max = 1 * kGiB;  // Of callers' memory; beyond it: kOverloaded.
+  PaceOptions append_pace = {.late_min = Millis(10)};
   ReaderLimits reader;
   BlockCacheOptions cache;
   AdmissionOptions admission;
@@ -79,7 +80,7 @@ class StripedStore final : public BlockStore, public SessionHost {
   void EndSession(SessionId session) override { parts_.index.EndSession(session); }
 
   // Resolves when nothing of its own is in flight any more. No call may be in flight or follow.
-  Task<void> Stop() { return reader_.Stop(); }
+  Task<void> Stop();
 
   StripeIndex& index() { return parts_.index; }
   Home& home() { return parts_.home; }

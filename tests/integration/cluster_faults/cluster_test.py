@@ -22,6 +22,7 @@ from local_cluster import LocalCluster, loopback_network, why_no_namespaces
 NO_NAMESPACES = why_no_namespaces()
 NODES = 12
 RESTARTED = int(os.environ.get("CLUSTER_RESTARTED", "3"))  # Of the twelve, one after another.
+WORK = int(os.environ.get("CLUSTER_WORK", "1"))  # Times as many operations under each fault: percentiles of more.
 BUDGET = 2
 PROXIED = "12"        # Its neighbours reach it through a proxy.
 CLIENTS_AT = ("1", "4", "7", "10")
@@ -96,8 +97,8 @@ class ClusterUnderFaults(unittest.TestCase):
         print(f"{what}: {', '.join(parts)}", flush=True)
 
     def work_goes_on(self, gets=100, puts=20):
-        self.load.wait_for(gets, "get")
-        self.load.wait_for(puts, "put")
+        self.load.wait_for(gets * WORK, "get")
+        self.load.wait_for(puts * WORK, "put")
 
     def tearDown(self):
         """Some of all that was ever put is read once more elsewhere, and the whole history is judged."""
@@ -139,14 +140,12 @@ class ClusterUnderFaults(unittest.TestCase):
 
     def test_a_link_is_slow_and_breaks(self):
         with self.fault(f"node {PROXIED} far away, its connections break", PROXIED):
-            self.proxy("delay", 0.05)
-            self.work_goes_on()
-            self.proxy("break", 0.02)
-            self.work_goes_on()
-            self.proxy("loss", 0.2, 0.3)
-            self.work_goes_on()
-            self.proxy("cut", "backward")
-            self.work_goes_on()
+            for what, *how in (("far away", "delay", 0.05), ("its connections break", "break", 0.02),
+                               ("losing packets", "loss", 0.2, 0.3), ("hears nobody", "cut", "backward")):
+                began = time.time()
+                self.proxy(*how)
+                self.work_goes_on()
+                self.tell(f"node {PROXIED} {what}", began, time.time())
             self.proxy("heal")
 
     def test_etcd_is_away(self):

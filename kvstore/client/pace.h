@@ -1,4 +1,5 @@
-// How long reads take lately, target by target: when one is late, and which will probably be.
+// How long reads, or writes, take lately, target by target: when one is late, and which will
+// probably be.
 #pragma once
 
 #include <array>
@@ -12,28 +13,33 @@
 namespace cairn::kv {
 
 struct PaceOptions {
-  Nanos late_min = Millis(2);   // Nothing is late sooner.
-  uint32_t late_percent = 95;   // Of the reads of an ordinary target are not late.
-  uint32_t samples_min = 32;    // Of a target and a size, before anything is said of them.
+  Nanos late_min = Millis(2);  // Nothing is late sooner.
+  uint32_t late_percent = 95;  // Of the operations of an ordinary target are not late.
+  uint32_t samples_min = 32;   // Of a size, before anything is said of it.
 };
 
-// Pure. Sizes are taken together by factors of four.
-class ReadPace {
+// Of operations of one kind. Pure. Sizes are taken together by factors of four.
+class Pace {
  public:
-  explicit ReadPace(PaceOptions options) : options_(options) {}
+  explicit Pace(PaceOptions options) : options_(options) {}
 
-  // Around each read of a target.
+  // Around each operation of a target.
   void Begin(TargetId target, Instant now);
   void End(TargetId target, uint64_t bytes, Nanos took, Instant now);
 
-  // After which time a read of so many bytes is late: the given percentile of the median target,
-  // so that a few slow targets do not make slowness ordinary. kUnknown: too few reads so far.
+  // After which time an operation of so many bytes is late: the given percentile of the median
+  // target, so that a few slow targets do not make slowness ordinary. As long as few targets are
+  // known so well: three times what three quarters of all took. kUnknown: too few so far.
   static constexpr Nanos kUnknown{INT64_MAX};
   Nanos LateAfter(uint64_t bytes) const;
 
-  // Whether a read of the target that starts now will probably be late: none has ended for that
-  // long while some wait, or a quarter of its recent ones were.
+  // A quarter of its last operations were late.
+  bool IsSlow(TargetId target) const;
+  // Whether one that starts now will probably be late: the target is slow, or none has ended for
+  // that long while some wait.
   bool IsTardy(TargetId target, uint64_t bytes, Instant now) const;
+  // The slow targets are so few that to do without them costs no more than if they were lost.
+  bool FewAreSlow() const { return few_are_slow_; }
 
  private:
   static constexpr size_t kClasses = 6;
@@ -47,21 +53,26 @@ class ReadPace {
     Nanos Percentile(uint32_t percent) const;
   };
   struct Target {
-    std::array<Histogram, kClasses> reads;
+    std::array<Histogram, kClasses> took;
+    uint32_t lates = 0;  // A bit for each of the last: it was late.
     uint32_t in_flight = 0;
     Instant progress_at;  // The last end, or the begin of the first in flight.
+    bool is_slow() const;
   };
 
   static size_t ClassOf(uint64_t bytes);
   static size_t BucketOf(Nanos took);
   static Nanos UpperEnd(size_t bucket);
   void Learn(size_t size_class);
+  void CountSlow(Instant now);
 
   const PaceOptions options_;
   std::map<TargetId, Target> targets_;
+  bool few_are_slow_ = true;
+  std::array<Histogram, kClasses> all_;
   std::array<Nanos, kClasses> late_after_{kUnknown, kUnknown, kUnknown,
                                           kUnknown, kUnknown, kUnknown};
-  std::array<uint32_t, kClasses> news_{};  // Reads since late_after_ was computed.
+  std::array<uint32_t, kClasses> news_{};  // Since late_after_ was computed.
 };
 
 // What may be read in addition, as a part of what was asked for. In bytes, since one hedge of a

@@ -1,5 +1,5 @@
 // What counts as late, and whom it is expected of.
-#include "kvstore/client/read_pace.h"
+#include "kvstore/client/pace.h"
 
 #include <gtest/gtest.h>
 
@@ -19,21 +19,21 @@ class Reads {
       pace.End(TargetId{target}, bytes, took, now);
     }
   }
-  ReadPace pace;
+  Pace pace;
   Instant now{1'000'000'000};
 };
 
-TEST(ReadPace, SaysNothingBeforeItKnows) {
+TEST(Pace, SaysNothingBeforeItKnows) {
   Reads reads({.late_min = Millis(1)});
   reads.Run(1, 31, Millis(5));
-  EXPECT_EQ(reads.pace.LateAfter(kSize), ReadPace::kUnknown);
+  EXPECT_EQ(reads.pace.LateAfter(kSize), Pace::kUnknown);
   EXPECT_FALSE(reads.pace.IsTardy(TargetId{1}, kSize, reads.now));
   reads.Run(1, 1, Millis(5));
-  EXPECT_NE(reads.pace.LateAfter(kSize), ReadPace::kUnknown);
-  EXPECT_EQ(reads.pace.LateAfter(16 * kSize), ReadPace::kUnknown);  // Other sizes are other reads.
+  EXPECT_NE(reads.pace.LateAfter(kSize), Pace::kUnknown);
+  EXPECT_EQ(reads.pace.LateAfter(16 * kSize), Pace::kUnknown);  // Other sizes are other reads.
 }
 
-TEST(ReadPace, LateIsSlightlyAboveWhatNearlyAllReadsTake) {
+TEST(Pace, LateIsSlightlyAboveWhatNearlyAllReadsTake) {
   Reads reads({.late_min = Millis(1)});
   for (uint64_t target = 1; target <= 4; ++target) {
     reads.Run(target, 96, Millis(5));
@@ -43,13 +43,13 @@ TEST(ReadPace, LateIsSlightlyAboveWhatNearlyAllReadsTake) {
   EXPECT_LE(reads.pace.LateAfter(kSize), Micros(7'700));
 }
 
-TEST(ReadPace, NothingIsLateSoonerThanTheFloor) {
+TEST(Pace, NothingIsLateSoonerThanTheFloor) {
   Reads reads({.late_min = Millis(3)});
   reads.Run(1, 100, Micros(80));
   EXPECT_EQ(reads.pace.LateAfter(kSize), Millis(3));
 }
 
-TEST(ReadPace, AFewSlowTargetsDoNotMakeSlownessOrdinary) {
+TEST(Pace, AFewSlowTargetsDoNotMakeSlownessOrdinary) {
   Reads reads({.late_min = Millis(1)});
   for (int round = 0; round < 4; ++round) {
     for (uint64_t target = 1; target <= 5; ++target) {
@@ -62,7 +62,7 @@ TEST(ReadPace, AFewSlowTargetsDoNotMakeSlownessOrdinary) {
   }
 }
 
-TEST(ReadPace, ATargetThatRecoversIsTrustedAgain) {
+TEST(Pace, ATargetThatRecoversIsTrustedAgain) {
   Reads reads({.late_min = Millis(1)});
   for (uint64_t target = 1; target <= 3; ++target) reads.Run(target, 200, Millis(2));
   reads.Run(1, 200, Millis(80));
@@ -71,7 +71,7 @@ TEST(ReadPace, ATargetThatRecoversIsTrustedAgain) {
   EXPECT_FALSE(reads.pace.IsTardy(TargetId{1}, kSize, reads.now));
 }
 
-TEST(ReadPace, ATargetThatStallsIsTardyWhileItDoes) {
+TEST(Pace, ATargetThatStallsIsTardyWhileItDoes) {
   Reads reads({.late_min = Millis(1)});
   for (uint64_t target = 1; target <= 3; ++target) reads.Run(target, 100, Millis(2));
   reads.pace.Begin(TargetId{2}, reads.now);
@@ -80,6 +80,46 @@ TEST(ReadPace, ATargetThatStallsIsTardyWhileItDoes) {
   EXPECT_FALSE(reads.pace.IsTardy(TargetId{3}, kSize, reads.now + Millis(10)));
   reads.pace.End(TargetId{2}, kSize, Millis(10), reads.now + Millis(10));
   EXPECT_FALSE(reads.pace.IsTardy(TargetId{2}, kSize, reads.now + Millis(20)));
+}
+
+// A handful of reads of each of twelve targets, the last of them far away.
+TEST(Pace, AllTargetsTogetherTellSoonWhatIsLate) {
+  Reads reads({.late_min = Millis(1)});
+  for (int round = 0; round < 3; ++round) {
+    for (uint64_t target = 1; target <= 12; ++target) {
+      reads.Run(target, 1, target == 12 ? Millis(100) : Millis(5));
+    }
+  }
+  EXPECT_GE(reads.pace.LateAfter(kSize), Millis(15));
+  EXPECT_LE(reads.pace.LateAfter(kSize), Millis(24));
+  reads.Run(12, 6, Millis(100));  // And one since the first 32 of all.
+  EXPECT_FALSE(reads.pace.IsSlow(TargetId{12}));
+  reads.Run(12, 1, Millis(100));
+  EXPECT_TRUE(reads.pace.IsSlow(TargetId{12}));
+  EXPECT_TRUE(reads.pace.IsTardy(TargetId{12}, 16 * kSize, reads.now));  // Whatever the size.
+  EXPECT_FALSE(reads.pace.IsSlow(TargetId{1}));
+}
+
+// Reads of targets `first` to 13 in turns; the first three are slow.
+void RunInTurns(Reads& reads, uint64_t first) {
+  for (int round = 0; round < 100; ++round) {
+    for (uint64_t target = first; target <= 13; ++target) {
+      reads.Run(target, 1, target <= 3 ? Millis(20) : Micros(900));
+    }
+  }
+}
+
+TEST(Pace, TwoOfTwelveAreFew) {
+  Reads reads({.late_min = Millis(1)});
+  EXPECT_TRUE(reads.pace.FewAreSlow());
+  RunInTurns(reads, 1);
+  EXPECT_FALSE(reads.pace.FewAreSlow());
+  // Whoever is not asked any more has perhaps left.
+  RunInTurns(reads, 2);
+  EXPECT_FALSE(reads.pace.FewAreSlow());
+  reads.now = reads.now + Seconds(61);
+  RunInTurns(reads, 2);
+  EXPECT_TRUE(reads.pace.FewAreSlow());
 }
 
 TEST(HedgeBudget, GivesAPartOfWhatWasAskedFor) {
