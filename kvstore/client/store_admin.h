@@ -59,9 +59,10 @@ struct BlockPage {
 struct ShardInfo {
   ShardIndex index;
   TargetId target;
-  uint32_t place = 0;      // Of the target; UINT32_MAX when the store no longer has it.
-  bool present = false;    // The target's table has it.
-  Status verified;         // Of its record; ok also when verification was not asked for.
+  uint32_t place = 0;      // Of the target; UINT32_MAX when it is another node's, or gone.
+  bool present = false;    // The target says that it has it.
+  Status verified;         // Of its record; ok also when verification was not asked for. Where it
+                           // is not present: why its target did not say.
 };
 
 struct BlockDetails {

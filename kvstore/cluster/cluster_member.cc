@@ -24,7 +24,10 @@ ClusterMember::ClusterMember(Parts parts, ClusterOptions options)
       admin_(parts.clock, parts.control, map_,
              {.cluster = options_.agent.cluster, .call_timeout = options_.agent.call_timeout}),
       stopping_(parts.loop),
-      background_(parts.loop) {}
+      background_(parts.loop) {
+  options_.agent.self.protocol_min = peer::kVersionMin;
+  options_.agent.self.protocol_max = options_.protocol_max;
+}
 
 ClusterMember::~ClusterMember() = default;
 
@@ -71,7 +74,8 @@ Task<Status> ClusterMember::OpenNetwork() {
   caller_ = std::make_unique<PeerCaller>(parts_.loop, parts_.clock, *network_, map_);
   map_.FetchBy(*caller_);
   const auto find_own = [this](TargetId id) { return FindOwn(id); };
-  service_ = std::make_unique<PeerService>(parts_.clock, map_, find_own, PeerServiceOptions());
+  const PeerServiceOptions service_options{.version_max = options_.agent.self.protocol_max};
+  service_ = std::make_unique<PeerService>(parts_.clock, map_, find_own, service_options);
   service_->Serve(*network_);
   const CoordinatorOptions coordinator{.cluster = options_.agent.cluster,
                                        .self = self,

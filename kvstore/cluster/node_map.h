@@ -33,6 +33,7 @@ class NodeMap final : public MapView {
   Task<void> Stop();
 
   uint64_t epoch() const override { return map_ == nullptr ? 0 : map_->epoch(); }
+  uint16_t protocol() const override { return map_ == nullptr ? 0 : map_->protocol(); }
   Bytes Encoded() const override;
   Status CheckIndexWriter(StripeId stripe, uint64_t epoch) const override;
   void OnNewer(NodeId peer, uint64_t epoch) override;

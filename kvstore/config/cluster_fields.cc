@@ -84,6 +84,10 @@ void AddLimits(std::vector<ConfigField>& fields) {
   fields.push_back(Number("cluster.rebuild_bytes_per_second", FieldKind::kBytes, 0,
                           int64_t{1} * kTiB, "Of each node that rebuilds; 0: no limit.",
                           [](C& c) -> auto& { return c.cluster.rebuild_bytes_per_second; }));
+  fields.push_back(Number("cluster.protocol_max", FieldKind::kCount, 0, 65'535,
+                          "Speak at most this version of the messages between nodes, so that an "
+                          "older program can come back; 0: all that this one speaks.",
+                          [](C& c) -> auto& { return c.cluster.protocol_max; }));
   fields.push_back(Number("cluster.data_connections", FieldKind::kCount, 1, 64,
                           "Connections for payload to each other node.",
                           [](C& c) -> auto& { return c.cluster.data_connections; }));

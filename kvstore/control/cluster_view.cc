@@ -16,6 +16,7 @@ ClusterView ViewOf(const ClusterMap& map, NodeId self) {
   ClusterView view;
   view.self = self;
   view.epoch = map.epoch();
+  view.protocol = map.protocol();
   view.groups = map.groups().size();
   for (const NodeEntry& node : map.nodes()) ++view.nodes[node.state];
   for (const TargetEntry& target : map.targets()) {

@@ -13,6 +13,7 @@ struct ClusterView {
   NodeId self;
   MemberState state = MemberState::kJoining;  // Of this node.
   uint64_t epoch = 0;                         // 0: there is no map yet.
+  uint16_t protocol = 0;                      // The version of messages that all nodes speak.
   std::map<MemberState, uint64_t> nodes;
   std::map<MemberState, uint64_t> targets;
   uint64_t draining_targets = 0;

@@ -1,6 +1,7 @@
 // Makes the parts from what the configuration says.
 #include "kvstore/daemon/etcd_cluster.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kvstore/config/address_text.h"
@@ -28,6 +29,10 @@ ClusterOptions OptionsOf(const DaemonConfig& config) {
   options.shape.group_bits = static_cast<uint8_t>(cluster.group_bits);
   options.membership.lost_after = cluster.lost_after;
   options.repair_bytes_per_second = cluster.rebuild_bytes_per_second;
+  if (cluster.protocol_max > 0) {
+    const auto wished = static_cast<uint16_t>(cluster.protocol_max);
+    options.protocol_max = std::min(options.protocol_max, wished);
+  }
   return options;
 }
 

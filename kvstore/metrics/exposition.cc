@@ -231,6 +231,8 @@ void AddStates(Families& all, std::string name, std::string_view help,
 void AddCluster(Families& all, const ClusterView& view) {
   AddOne(all, "cairn_cluster_epoch", kGauge, "Of the cluster map that this node has.",
          Number(view.epoch));
+  AddOne(all, "cairn_cluster_protocol", kGauge, "The version of messages that all nodes speak.",
+         view.protocol);
   AddStates(all, "cairn_cluster_nodes", "Nodes in the map, by their state.", view.nodes);
   AddStates(all, "cairn_cluster_targets", "Targets in the map, by their state.", view.targets);
   AddOne(all, "cairn_cluster_draining_targets", kGauge, "Targets that are being emptied.",

@@ -77,6 +77,8 @@ class Node {
   // Counters, with those of the targets.
   StoreStats stats() const;
   const LocalTargets& targets() const { return targets_; }
+  // Also those of other nodes.
+  const TargetSet& all_targets() const { return around_.targets(); }
   // Of the media source, in its order: also those that are left out, and why.
   struct Place {
     LocalTarget* target = nullptr;  // Null: left out.

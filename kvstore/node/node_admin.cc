@@ -241,29 +241,36 @@ Task<Result<BlockDetails>> NodeAdmin::Inspect(NamespaceId space, std::vector<Blo
   BlockDetails details;
   details.manifest = place.stripe->manifest;
   details.block = InfoOf(details.manifest, place.block);
+  details.block.expires_at = place.stripe->expires_at;  // Its home is perhaps another node.
   const std::vector<Node::Place>& places = node_.places();
   for (uint32_t i = 0; i < places.size(); ++i) {
     const LocalTarget* target = places[i].target;
     const bool has = target != nullptr && target->MayHaveFiled(details.block.stripe);
     if (has) details.index_places.push_back(i);
   }
-  for (uint8_t i = 0; i < details.manifest.shard_count(); ++i) {
-    ShardInfo shard;
-    shard.index = {i};
-    shard.target = details.manifest.targets[i];
-    shard.place = PlaceOf(shard.target);
-    if (shard.place != UINT32_MAX) {
-      LocalTarget& target = *places[shard.place].target;
-      shard.present = target.MayHold(details.block.stripe, {i});
-      if (shard.present && verify) {
-        Bytes payload(details.manifest.shard_size);
-        const MutableByteSpan into = payload.span();
-        shard.verified = co_await target.ReadVerified(details.block.stripe, shard.index, into);
-      }
-    }
-    details.shards.push_back(std::move(shard));
-  }
+  details.shards = co_await AskShards(details.manifest, verify);
   co_return std::move(details);
+}
+
+Task<std::vector<ShardInfo>> NodeAdmin::AskShards(const Manifest& manifest, bool verify) const {
+  const TargetSet& targets = node_.all_targets();
+  const std::vector<Status> said = co_await targets.AskShards(manifest);
+  std::vector<ShardInfo> shards;
+  for (uint8_t i = 0; i < manifest.shard_count(); ++i) {
+    ShardInfo& shard = shards.emplace_back();
+    shard.index = {i};
+    shard.target = manifest.targets[i];
+    shard.place = PlaceOf(shard.target);
+    shard.present = said[i].ok();
+    if (!said[i].ok() && said[i].code() != Code::kNotFound) shard.verified = said[i];
+    TargetPort* port = targets.Find(shard.target);
+    if (!verify || !shard.present || port == nullptr) continue;
+    Bytes payload(manifest.shard_size);
+    const MutableByteSpan into = payload.span();
+    Status outcome = co_await port->ReadVerified(manifest.stripe, shard.index, into);
+    shards[i].verified = std::move(outcome);
+  }
+  co_return std::move(shards);
 }
 
 Task<Status> NodeAdmin::StartScrub(uint64_t bytes_per_second) {

@@ -48,6 +48,7 @@ class NodeAdmin final : public StoreAdmin {
   // True when an earlier target lists the stripe too.
   bool IsRepeated(size_t place, StripeId stripe) const;
   Task<Status> ListTarget(NamespaceId space, Cursor& cursor, uint32_t limit, BlockPage& page);
+  Task<std::vector<ShardInfo>> AskShards(const Manifest& manifest, bool verify) const;
   BlockInfo InfoOf(const Manifest& manifest, size_t block) const;
   uint32_t PlaceOf(TargetId target) const;
   bool IsInMemory(const std::string& name) const;

@@ -16,6 +16,8 @@ class MapView {
   virtual ~MapView() = default;
 
   virtual uint64_t epoch() const = 0;
+  // The highest version of messages that all nodes speak; 0: not known.
+  virtual uint16_t protocol() const = 0;
   // What PeerCaller::FetchMap gets. At most kMapSizeMax bytes.
   virtual Bytes Encoded() const = 0;
   // Whether a replica may carry out a write to the index of the stripe's group that was sent under

@@ -101,7 +101,8 @@ bool PeerCaller::IsSilent(const Order& order) const {
 }
 
 Task<Result<Network::Answer>> PeerCaller::Send(const Order& order) {
-  const peer::RequestHead head{.verb = order.verb,
+  const peer::RequestHead head{.version = order.version,
+                               .verb = order.verb,
                                .epoch = map_.epoch(),
                                .budget_nanos = (order.deadline - clock_.Now()).value,
                                .target = order.target};

@@ -31,7 +31,8 @@ class PeerCaller {
     NodeId node;
     TargetId target;
     peer::Verb verb = peer::Verb::kProbe;
-    std::vector<uint8_t> message = {};   // peer::Encode.
+    uint16_t version = peer::kVersionMin;  // Of the message.
+    std::vector<uint8_t> message = {};     // peer::Encode.
     std::vector<ByteSpan> payload = {};  // The caller's, until the task is done.
     MutableByteSpan into = {};           // Where the answer's payload lands.
     Instant deadline = {};
@@ -62,6 +63,8 @@ class PeerCaller {
   Task<Result<std::vector<uint8_t>>> FetchMap(NodeId node, Instant deadline);
 
   Clock& clock() { return clock_; }
+  // See MapView.
+  uint16_t protocol() const { return map_.protocol(); }
 
  private:
   struct Peer {

@@ -59,6 +59,13 @@ template <typename Io>
 void Fields(Io& io, For<Io, AppendRequest>& request) {
   wire::Fields(io, request.manifest);
   io.Int(request.index.value);
+  io.Int(request.checksum);
+}
+
+template <typename Io>
+void Fields(Io& io, For<Io, AppendRequestV1>& request) {
+  wire::Fields(io, request.manifest);
+  io.Int(request.index.value);
 }
 
 template <typename Io>
@@ -263,7 +270,7 @@ Bytes EncodeRequest(const RequestHead& head, ByteSpan message) {
   return Bytes::CopyOf(fields.bytes());
 }
 
-Result<std::pair<RequestHead, ByteSpan>> ParseRequest(ByteSpan body) {
+Result<std::pair<RequestHead, ByteSpan>> ParseRequest(ByteSpan body, uint16_t version_max) {
   FieldReader fields(body);
   RequestHead head;
   head.version = fields.Take<uint16_t>();
@@ -272,7 +279,7 @@ Result<std::pair<RequestHead, ByteSpan>> ParseRequest(ByteSpan body) {
   head.budget_nanos = fields.Take<int64_t>();
   head.target.value = fields.Take<uint64_t>();
   if (!fields.fits()) return Status(Code::kInvalid, "a node's request is too short");
-  if (head.version < kVersionMin || head.version > kVersion) {
+  if (head.version < kVersionMin || head.version > version_max) {
     return Status(Code::kConflict, "this node does not speak that version: upgrade it");
   }
   if (!IsKnown(head.verb)) return Status(Code::kInvalid, "a node asks for an unknown verb");
@@ -311,9 +318,11 @@ Result<Value> ParseAnswer(ByteSpan fields) {
   return value;
 }
 
-Status ParseAny(Verb verb, ByteSpan fields) {
-  switch (verb) {
-    case Verb::kAppend: return ParseOnly<AppendRequest>(fields);
+Status ParseAny(const RequestHead& head, ByteSpan fields) {
+  switch (head.verb) {
+    case Verb::kAppend:
+      return head.version < kVersionOfChecksums ? ParseOnly<AppendRequestV1>(fields)
+                                                : ParseOnly<AppendRequest>(fields);
     case Verb::kRead: return ParseOnly<ReadRequest>(fields);
     case Verb::kReadVerified: return ParseOnly<ReadVerifiedRequest>(fields);
     case Verb::kHolds: return ParseOnly<HoldsRequest>(fields);
@@ -341,6 +350,7 @@ Status ParseAny(Verb verb, ByteSpan fields) {
   template Result<std::vector<uint8_t>> Encode<Message>(const Message&);     \
   template Result<Message> Parse<Message>(ByteSpan)
 CAIRN_PEER_REQUEST(AppendRequest);
+CAIRN_PEER_REQUEST(AppendRequestV1);
 CAIRN_PEER_REQUEST(ReadRequest);
 CAIRN_PEER_REQUEST(ReadVerifiedRequest);
 CAIRN_PEER_REQUEST(HoldsRequest);

@@ -14,9 +14,11 @@
 
 namespace cairn::kv::peer {
 
-// A node speaks these; requests say which one they are of, and are answered in the same.
+// A node speaks these versions; a request says of which it is, and is answered in the same. What is
+// the same in all of them is of the lowest. 2: kAppend brings the shard's checksum.
 inline constexpr uint16_t kVersionMin = 1;
-inline constexpr uint16_t kVersion = 1;
+inline constexpr uint16_t kVersion = 2;
+inline constexpr uint16_t kVersionOfChecksums = 2;
 
 // Numbers are never used again. Below kGetMap a request is for one target.
 enum class Verb : uint8_t {
@@ -47,7 +49,7 @@ inline constexpr uint32_t kRunStripesMax = 4096;
 inline constexpr uint64_t kPageBytesMax = 2 * kMiB;  // Of namespaces.
 
 struct RequestHead {
-  uint16_t version = kVersion;
+  uint16_t version = kVersionMin;
   Verb verb = Verb::kProbe;
   uint64_t epoch = 0;        // Of the sender's map.
   int64_t budget_nanos = 0;  // After so long nobody waits for the answer.
@@ -63,6 +65,11 @@ struct AnswerHead {
 
 // The payload is the shard.
 struct AppendRequest {
+  Manifest manifest = {};
+  ShardIndex index = {};
+  uint64_t checksum = 0;  // Of the payload: it may be damaged on its way.
+};
+struct AppendRequestV1 {
   Manifest manifest = {};
   ShardIndex index = {};
 };
@@ -158,8 +165,10 @@ template <typename Message>
 Result<Message> Parse(ByteSpan fields);
 
 Bytes EncodeRequest(const RequestHead& head, ByteSpan message);
-// The head and the message's fields. kInvalid: too short, or an unknown verb.
-Result<std::pair<RequestHead, ByteSpan>> ParseRequest(ByteSpan body);
+// The head and the message's fields. kInvalid: too short, or an unknown verb. kConflict: of a
+// version that is not spoken.
+Result<std::pair<RequestHead, ByteSpan>> ParseRequest(ByteSpan body,
+                                                      uint16_t version_max = kVersion);
 
 // For Nothing, HomeAnswer, MapSize, SpacePage, StripeName and vectors of Status, IndexedStripe and
 // TargetPort::Filed. What is beyond the limits becomes an answer that says so.
@@ -170,7 +179,7 @@ Result<std::pair<AnswerHead, ByteSpan>> ParseAnswerHead(ByteSpan body);
 template <typename Value>
 Result<Value> ParseAnswer(ByteSpan fields);
 
-// Parses a request's message as what the verb says, for fuzzers.
-Status ParseAny(Verb verb, ByteSpan fields);
+// Parses a request's message as what the head says, for fuzzers.
+Status ParseAny(const RequestHead& head, ByteSpan fields);
 
 }  // namespace cairn::kv::peer

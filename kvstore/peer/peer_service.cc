@@ -20,6 +20,7 @@ struct PeerService::Work {
   NodeId source;
   TargetPort* target = nullptr;  // Null only for kGetMap and kAskHome.
   uint64_t epoch = 0;            // Of the source's map.
+  uint16_t version = 0;          // Of its message.
   Instant deadline;
   Bytes payload;
 };
@@ -61,7 +62,7 @@ void PeerService::Serve(Network& network) {
 
 Task<Network::Reply> PeerService::Answer(NodeId source, Bytes body, Bytes payload) {
   ++stats_.requests;
-  const auto parsed = peer::ParseRequest(std::as_const(body).span());
+  const auto parsed = peer::ParseRequest(std::as_const(body).span(), options_.version_max);
   if (!parsed.ok()) {
     ++stats_.requests_malformed;
     co_return SayDone(nullptr, parsed.status());
@@ -71,6 +72,7 @@ Task<Network::Reply> PeerService::Answer(NodeId source, Bytes body, Bytes payloa
   Work work;
   work.source = source;
   work.epoch = head.epoch;
+  work.version = head.version;
   work.deadline =
       clock_.Now() + Nanos{std::clamp<int64_t>(head.budget_nanos, 0, kBudgetMax.value)};
   work.payload = std::move(payload);
@@ -107,7 +109,11 @@ Task<Network::Reply> PeerService::Answer(NodeId source, Bytes body, Bytes payloa
 
 Task<Network::Reply> PeerService::DispatchShards(Verb verb, Work work, ByteSpan fields) {
   switch (verb) {
-    case Verb::kAppend: return Handle<peer::AppendRequest>(std::move(work), fields);
+    case Verb::kAppend:
+      if (work.version >= peer::kVersionOfChecksums) {
+        return Handle<peer::AppendRequest>(std::move(work), fields);
+      }
+      return Handle<peer::AppendRequestV1>(std::move(work), fields);
     case Verb::kRead: return Handle<peer::ReadRequest>(std::move(work), fields);
     case Verb::kReadVerified: return Handle<peer::ReadVerifiedRequest>(std::move(work), fields);
     case Verb::kHolds: return Handle<peer::HoldsRequest>(std::move(work), fields);
@@ -145,6 +151,14 @@ Task<Network::Reply> PeerService::Handle(Work work, ByteSpan fields) {
 
 // --- Shards -------------------------------------------------------------------------------------
 
+// What it is when it comes is taken for what was sent.
+Task<Network::Reply> PeerService::Do(Work work, peer::AppendRequestV1 request) {
+  peer::AppendRequest now{.manifest = std::move(request.manifest),
+                          .index = request.index,
+                          .checksum = Checksum(std::as_const(work.payload).span())};
+  return Do(std::move(work), std::move(now));
+}
+
 Task<Network::Reply> PeerService::Do(Work work, peer::AppendRequest request) {
   if (work.payload.size() != request.manifest.shard_size) {
     ++stats_.requests_malformed;
@@ -152,6 +166,10 @@ Task<Network::Reply> PeerService::Do(Work work, peer::AppendRequest request) {
   }
   if (Overloaded(work.source, work.payload.size())) {
     co_return SayDone(work.target, Status(Code::kOverloaded));
+  }
+  if (Checksum(std::as_const(work.payload).span()) != request.checksum) {
+    ++stats_.payloads_damaged;
+    co_return SayDone(work.target, Status(Code::kUnavailable, "the shard was damaged on its way"));
   }
   const Share share(*this, work.source, work.payload.size());
   const Status outcome = co_await AppendPatiently(work, request);
@@ -161,8 +179,7 @@ Task<Network::Reply> PeerService::Do(Work work, peer::AppendRequest request) {
 
 Task<Status> PeerService::AppendPatiently(const Work& work, const peer::AppendRequest& request) {
   constexpr int kRoomAttempts = 4;
-  const ByteSpan bytes = work.payload.span();
-  const ShardPayload shard{bytes, Checksum(bytes)};
+  const ShardPayload shard{work.payload.span(), request.checksum};
   for (int attempt = 0;; ++attempt) {
     Status outcome = co_await work.target->Append(request.manifest, request.index, shard);
     const bool again = outcome.code() == Code::kNoSpace && keeper_ != nullptr &&

@@ -18,6 +18,7 @@ struct PeerServiceOptions {
   // Of shards being read or appended for one node, and for all; beyond it: kOverloaded.
   uint64_t source_bytes_max = 256 * kMiB;
   uint64_t bytes_max = 1 * kGiB;
+  uint16_t version_max = peer::kVersion;  // Of the requests that are answered.
 };
 
 struct PeerServiceStats {
@@ -25,6 +26,7 @@ struct PeerServiceStats {
   uint64_t requests_malformed = 0;
   uint64_t requests_overloaded = 0;
   uint64_t requests_late = 0;  // Dropped: nobody waited any more.
+  uint64_t payloads_damaged = 0;  // Not what their senders had: refused.
   uint64_t bytes_read = 0;
   uint64_t bytes_appended = 0;
 };
@@ -66,6 +68,7 @@ class PeerService {
   Task<Network::Reply> Handle(Work work, ByteSpan fields);
 
   Task<Network::Reply> Do(Work work, peer::AppendRequest request);
+  Task<Network::Reply> Do(Work work, peer::AppendRequestV1 request);
   Task<Network::Reply> Do(Work work, peer::ReadRequest request);
   Task<Network::Reply> Do(Work work, peer::ReadVerifiedRequest request);
   Task<Network::Reply> Do(Work work, peer::HoldsRequest request);

@@ -113,10 +113,20 @@ Task<Status> PeerTarget::ReadInto(PeerCaller::Order order) {
 
 // --- Shards -------------------------------------------------------------------------------------
 
+Result<PeerCaller::Order> PeerTarget::OrderAppend(const Manifest& manifest, ShardIndex index,
+                                                  uint64_t checksum) const {
+  if (caller_.protocol() < peer::kVersionOfChecksums) {
+    return OrderOf(Verb::kAppend, peer::AppendRequestV1{.manifest = manifest, .index = index});
+  }
+  const peer::AppendRequest request{.manifest = manifest, .index = index, .checksum = checksum};
+  KV_ASSIGN_OR_RETURN(PeerCaller::Order order, OrderOf(Verb::kAppend, request));
+  order.version = peer::kVersionOfChecksums;
+  return order;
+}
+
 Task<Status> PeerTarget::Append(const Manifest& manifest, ShardIndex index,
                                 ShardPayload payload) {
-  const peer::AppendRequest request{.manifest = manifest, .index = index};
-  KV_CO_ASSIGN_OR_RETURN(PeerCaller::Order order, OrderOf(Verb::kAppend, request));
+  KV_CO_ASSIGN_OR_RETURN(PeerCaller::Order order, OrderAppend(manifest, index, payload.checksum));
   order.payload.push_back(payload.bytes);
   co_return co_await ReadInto(std::move(order));
 }

@@ -85,6 +85,9 @@ class PeerTarget final : public TargetPort {
   using Repeat = PeerCaller::Repeat;
   template <typename Message>
   Result<PeerCaller::Order> OrderOf(peer::Verb verb, const Message& message) const;
+  // Of the version that all nodes speak.
+  Result<PeerCaller::Order> OrderAppend(const Manifest& manifest, ShardIndex index,
+                                        uint64_t checksum) const;
   Task<Result<PeerCaller::Answer>> Ask(PeerCaller::Order order);
   // For verbs that only succeed.
   template <typename Message>

@@ -25,13 +25,15 @@ void TryHello(ByteSpan input) {
 
 void TryRequest(ByteSpan input) {
   const auto parsed = peer::ParseRequest(input);
-  if (parsed.ok()) (void)peer::ParseAny(parsed.value().first.verb, parsed.value().second);
+  if (parsed.ok()) (void)peer::ParseAny(parsed.value().first, parsed.value().second);
 }
 
 // The verb alone, so that all are reached.
 void TryMessage(ByteSpan input) {
   if (!input.empty()) {
-    (void)peer::ParseAny(static_cast<peer::Verb>(input[0] % 40), input.subspan(1));
+    const peer::RequestHead head{.version = static_cast<uint16_t>(1 + input[0] / 40 % 2),
+                                 .verb = static_cast<peer::Verb>(input[0] % 40)};
+    (void)peer::ParseAny(head, input.subspan(1));
   }
 }
 

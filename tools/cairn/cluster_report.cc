@@ -40,6 +40,29 @@ std::string Joined(const std::vector<std::string>& words) {
   return text.empty() ? "-" : text;
 }
 
+// As ClusterMap::protocol; 0 when no node is up.
+uint16_t ProtocolOf(const ClusterInfo& cluster) {
+  uint16_t lowest = 0;
+  for (const NodeEntry& node : cluster.nodes) {
+    if (node.state == MemberState::kLost || node.state == MemberState::kJoining) continue;
+    lowest = lowest == 0 ? node.protocol_max : std::min(lowest, node.protocol_max);
+  }
+  return lowest;
+}
+
+// In the middle of an upgrade, also who is to follow.
+std::string ProtocolText(const ClusterInfo& cluster) {
+  const uint16_t spoken = ProtocolOf(cluster);
+  std::vector<std::string> behind;
+  bool some_ahead = false;
+  for (const NodeEntry& node : cluster.nodes) {
+    if (node.protocol_max == spoken) behind.push_back(node.name);
+    some_ahead = some_ahead || node.protocol_max > spoken;
+  }
+  const std::string text = std::to_string(spoken);
+  return some_ahead ? text + "; newer once these speak it: " + Joined(behind) : text;
+}
+
 std::string CoordinatorText(const ClusterInfo& cluster) {
   if (cluster.coordinator != kv::kNoNode) return NodeNameOf(cluster, cluster.coordinator);
   return cluster.control.ok() ? "nobody" : "not known";
@@ -75,6 +98,7 @@ Json NodeJson(const ClusterInfo& cluster, const NodeEntry& node) {
           {"draining", node.draining},
           {"vacated", node.draining && targets.AllVacated()},
           {"addresses", node.addresses},
+          {"protocol_max", node.protocol_max},
           {"targets", targets.count},
           {"targets_draining", targets.draining},
           {"targets_vacated", targets.vacated},
@@ -188,6 +212,7 @@ std::string ClusterText(const ClusterOverview& seen, const std::string& address)
   line("coordinator", CoordinatorText(cluster));
   line("capacity", Rough(capacity) + " raw, " + Rough(free) + " free, on " +
                        std::to_string(cluster.targets.size()) + " targets");
+  line("protocol", ProtocolText(cluster));
   line("groups", std::to_string(cluster.groups) + ", " +
                      std::to_string(cluster.groups_homeless) + " homeless, " +
                      std::to_string(cluster.groups_filling) + " filling");
@@ -234,6 +259,7 @@ Json ClusterJson(const ClusterOverview& seen, const std::string& address) {
   json["coordinator"] =
       has_coordinator ? Json(NodeNameOf(cluster, cluster.coordinator)) : Json();
   json["control_store_answers"] = cluster.control.ok();
+  json["protocol"] = ProtocolOf(cluster);
   json["groups"] = cluster.groups;
   json["groups_homeless"] = cluster.groups_homeless;
   json["groups_filling"] = cluster.groups_filling;

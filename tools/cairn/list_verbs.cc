@@ -81,10 +81,12 @@ Json DetailsJson(const kv::BlockDetails& details, bool verified) {
   json["index_places"] = details.index_places;
   json["shards"] = Json::array();
   for (const kv::ShardInfo& shard : details.shards) {
-    Json row = {{"index", shard.index.value}, {"present", shard.present}};
+    Json row = {{"index", shard.index.value},
+                {"target", shard.target.value},
+                {"present", shard.present}};
     row["place"] = shard.place == UINT32_MAX ? Json() : Json(shard.place);
-    if (verified) row["verified"] = shard.verified.ok();
-    if (verified && !shard.verified.ok()) row["reason"] = shard.verified.ToString();
+    if (verified) row["verified"] = shard.present && shard.verified.ok();
+    if (!shard.verified.ok()) row["reason"] = shard.verified.ToString();
     json["shards"].push_back(std::move(row));
   }
   return json;
@@ -106,17 +108,22 @@ std::string DetailsText(const kv::BlockDetails& details, bool verified) {
                      std::to_string(manifest.data_shards) + "+" +
                      std::to_string(manifest.parity_shards) + ", " +
                      std::to_string(manifest.blocks.size()) + " blocks, shards of " +
-                     kv::FormatBytes(manifest.shard_size) + "\nindex on     targets " + replicas +
+                     kv::FormatBytes(manifest.shard_size) + "\nindex on     " +
+                     (replicas.empty() ? "other nodes" : "targets " + replicas) +
                      "\n\n";
   Table table({">Shard", "Kind", ">Target", "State"});
   for (const kv::ShardInfo& shard : details.shards) {
     std::string state = shard.present ? "present" : "missing";
-    if (verified && shard.present) {
-      state = shard.verified.ok() ? "verified" : shard.verified.ToString();
+    if (!shard.verified.ok()) {
+      state = shard.verified.ToString();
+    } else if (verified && shard.present) {
+      state = "verified";
     }
     table.Add({std::to_string(shard.index.value),
                shard.index.value < manifest.data_shards ? "data" : "parity",
-               shard.place == UINT32_MAX ? "gone" : std::to_string(shard.place), state});
+               shard.place == UINT32_MAX ? "id " + std::to_string(shard.target.value)
+                                         : std::to_string(shard.place),
+               state});
   }
   return text + table.ToText();
 }

@@ -33,9 +33,9 @@ SPACES = (Space("faults", puts=({}, {"durable": 1}), data_shards=10, parity_shar
 SETTINGS = ("store.target_size=256 MiB", "cluster.lease=3 s")
 
 
-def settle(cluster, timeout=120):
-    """Until each node knows that all are up, and that all index groups are led and whole."""
-    wanted = {'nodes{state="up"}': NODES, "groups_homeless": 0, "groups_filling": 0}
+def settle(cluster, timeout=120, **also):
+    """Until each node knows that all are up, and that all index groups are led and whole, and these metrics."""
+    wanted = {'nodes{state="up"}': NODES, "groups_homeless": 0, "groups_filling": 0, **also}
     until = time.monotonic() + timeout
     while True:
         seen = {}
@@ -188,6 +188,18 @@ class ClusterUnderFaults(unittest.TestCase):
                 self.cluster("end", node)
                 self.cluster("start", node)
                 self.load.events.event("fault", node=node, begin=began, end=time.time() + 1)
+
+    def test_nodes_go_back_to_an_older_program_and_forth(self):
+        nodes = random.sample(self.cluster.nodes, 2)
+        with self.fault(f"nodes {nodes} speak an older protocol for a while"):
+            for limit, spoken in ((1, 1), (0, 2)):
+                for node in nodes:
+                    began = time.time()
+                    self.cluster("end", node)
+                    self.cluster("start", "--set", f"{node}:cluster.protocol_max={limit}", node)
+                    self.load.events.event("fault", node=node, begin=began, end=time.time() + 1)
+                settle(self.cluster, protocol=spoken)
+                self.work_goes_on()
 
 
 if __name__ == "__main__":

@@ -77,6 +77,23 @@ TEST_F(LateAppends, OfTwoSlowTargetsOneIsWaitedFor) {
   store_.loop().RunReady();
 }
 
+TEST_F(LateAppends, HalfOfTheParityIsAlwaysWaitedFor) {
+  store_.space = store_.Attach({.name = "wide", .fingerprint = "f", .data_shards = 8,
+                                .parity_shards = 4, .run_blocks = 8}).value();
+  Learn({3, 4, 5});
+  Event one(store_.loop());
+  Event others(store_.loop());
+  for (const size_t i : {3, 4, 5}) store_.target(i).hold = i == 3 ? &one : &others;
+  const Chain chain = store_.MakeChain({1'200'000});
+  auto put = store_.store().Put(store_.PutOf(chain, 0, 1));
+  store_.loop().RunReady();
+  EXPECT_FALSE(put.done());
+  one.Set();
+  EXPECT_THAT(store_.Await(std::move(put)), Each(IsOk()));
+  others.Set();
+  store_.loop().RunReady();
+}
+
 TEST_F(LateAppends, BesideALostTargetTheSlowOneIsWaitedFor) {
   Learn({3});
   Event hold(store_.loop());

@@ -246,6 +246,45 @@ TEST_F(ClusterTest, ANodeThatExpectsAnotherClusterIsToldSo) {
   EXPECT_NE(refused.message().find("made with 4"), std::string::npos);
 }
 
+// All speak what the oldest speaks. It refuses the rest, so that stripes would lack its shard.
+TEST_F(ClusterTest, NodesAreUpgradedOneAfterAnotherAndOneGoesBack) {
+  const auto old = [](ClusterOptions& options) { options.protocol_max = 1; };
+  shards_ = {.nodes = 4, .data_shards = 2, .parity_shards = 2};
+  world_ = std::make_unique<ClusterWorld>(shards_);
+  world_->change_options = old;
+  for (uint32_t n = 0; n < 4; ++n) ASSERT_THAT(world_->Start(n), IsOk());
+  std::vector<Chain> chains;
+  const auto all_speak = [&](uint16_t version) {
+    ASSERT_TRUE(world_->AwaitReady(Seconds(60)));
+    ASSERT_TRUE(world_->AwaitThat(
+        [&] {
+          for (uint32_t n = 0; n < 4; ++n) {
+            if (world_->machine(n).member->view().protocol != version) return false;
+          }
+          return true;
+        },
+        Seconds(60)));
+    chains.push_back(MakeChain(*world_, 4));
+    ASSERT_THAT(PutAt(static_cast<uint32_t>(chains.size() % 4), chains.back()), IsOk());
+    for (uint32_t n = 0; n < 4; ++n) {
+      for (const Chain& chain : chains) EXPECT_THAT(GetAt(n, chain), IsOk());
+      EXPECT_EQ(world_->machine(n).node->stats().stripes_degraded, 0u);
+    }
+  };
+  const auto restart = [&](uint32_t n, std::function<void(ClusterOptions&)> change) {
+    world_->Stop(n);
+    world_->change_options = std::move(change);
+    ASSERT_THAT(world_->Start(n), IsOk());
+  };
+  all_speak(1);
+  for (uint32_t n = 0; n < 4; ++n) {
+    restart(n, {});
+    all_speak(n < 3 ? 1 : 2);
+  }
+  restart(2, old);
+  all_speak(1);
+}
+
 // An outage of the control store stops changes only.
 TEST_F(ClusterTest, WithoutTheControlStoreBlocksArePutAndGot) {
   StartAll({.nodes = 4});

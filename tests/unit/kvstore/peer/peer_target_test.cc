@@ -332,6 +332,33 @@ TEST_P(TargetOfPeer, MoreThanASourceMayHaveInWorkIsOverloaded) {
   EXPECT_EQ(service_->stats().requests_overloaded, 1u);
 }
 
+TEST_P(TargetOfPeer, AShardThatIsDamagedOnItsWayIsNotStored) {
+  const Manifest manifest = ManifestOf(1);
+  const Bytes shard = ShardOf(1);
+  const ShardPayload sent{shard.span(), Checksum(shard.span()) + 1};  // As if it had been another.
+  EXPECT_THAT(Await(target().Append(manifest, ShardIndex{0}, sent)), HasCode(Code::kUnavailable));
+  EXPECT_THAT(Read(1, 0, kSectorSize), HasCode(Code::kNotFound));
+  EXPECT_EQ(service_->stats().payloads_damaged, 1u);
+}
+
+TEST_P(TargetOfPeer, WhatIsSaidIsOfTheVersionThatAllSpeak) {
+  const auto restart = [this](uint16_t version_max) {
+    limits_.version_max = version_max;
+    rig_->Kill(kServer);
+    StartService();
+    EXPECT_THAT(Read(9, 0, kSectorSize), HasCode(Code::kNotFound));  // Over a new connection.
+  };
+  restart(1);
+  EXPECT_THAT(Append(1), HasCode(Code::kConflict));
+  client_map_.spoken = 1;
+  EXPECT_THAT(Append(1), IsOk());
+  EXPECT_THAT(Read(1, 0, kSectorSize), IsOk());
+  restart(peer::kVersion);
+  EXPECT_THAT(Append(2), IsOk());
+  client_map_.spoken = peer::kVersion + 1;  // Of nodes that are newer than this one.
+  EXPECT_THAT(Append(3), IsOk());
+}
+
 // The caller learns of the loss only by its next request, and asks again.
 TEST_P(TargetOfPeer, ABrokenConnectionCostsAReadNothing) {
   ASSERT_THAT(Append(1), IsOk());

@@ -77,6 +77,7 @@ class TargetWorld {
 class FakeMap final : public MapView {
  public:
   uint64_t epoch() const override { return now; }
+  uint16_t protocol() const override { return spoken; }
   Bytes Encoded() const override {
     return Bytes::CopyOf(AsBytes(std::string(size, 'm') + " " + std::to_string(now)));
   }
@@ -87,6 +88,7 @@ class FakeMap final : public MapView {
   void OnNewer(NodeId peer, uint64_t epoch) override { newer.emplace_back(peer, epoch); }
 
   uint64_t now = 1;
+  uint16_t spoken = peer::kVersion;
   uint64_t home_since = 1;
   size_t size = 3;
   std::vector<std::pair<NodeId, uint64_t>> newer;

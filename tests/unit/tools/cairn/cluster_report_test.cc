@@ -61,6 +61,21 @@ TEST(ClusterReport, OfAHealthyClusterNobodyIsCalled) {
   EXPECT_EQ(json["targets"][3]["node"], "node-3");
 }
 
+TEST(ClusterReport, InAnUpgradeWhoIsToFollowIsTold) {
+  ClusterOverview seen = SixNodes();
+  for (kv::NodeEntry& node : seen.cluster.nodes) node.protocol_max = 2;
+  EXPECT_THAT(ClusterText(seen, ""), HasSubstr("protocol     2\n"));
+  EXPECT_EQ(ClusterJson(seen, "")["protocol"], 2);
+  seen.cluster.nodes[1].protocol_max = seen.cluster.nodes[4].protocol_max = 1;
+  EXPECT_THAT(ClusterText(seen, ""),
+              HasSubstr("protocol     1; newer once these speak it: node-1, node-4\n"));
+  EXPECT_EQ(ClusterJson(seen, "")["protocol"], 1);
+  EXPECT_EQ(ClusterJson(seen, "")["nodes"][4]["protocol_max"], 1);
+  // A node that is lost holds nobody back.
+  seen.cluster.nodes[1].state = seen.cluster.nodes[4].state = MemberState::kLost;
+  EXPECT_THAT(ClusterText(seen, ""), HasSubstr("protocol     2\n"));
+}
+
 TEST(ClusterReport, WhoIsAwayIsAConcernUnlessItWasDrained) {
   ClusterOverview seen = SixNodes();
   seen.cluster.nodes[3].state = MemberState::kSuspect;
