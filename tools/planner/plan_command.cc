@@ -72,11 +72,7 @@ kv::Result<FromTrace> ReadTrace(const PlanFlags& flags, CommandResult& result) {
   const auto requests = static_cast<double>(report.requests);
   const double hit_rate =
       at(agent_ms) * (1 - scenario.chat_share) + at(chat_ms) * scenario.chat_share;
-  if (report.issues.lines_skipped > 0) {
-    result.errors += fmt::format("{}: {} broken lines were skipped (--strict refuses them)\n",
-                                 flags.trace, report.issues.lines_skipped);
-    for (const std::string& issue : report.issues.first) result.errors += issue + "\n";
-  }
+  result.errors += IssuesText(report.issues);
   result.output +=
       fmt::format("From {}: {} requests, hit rate {:.2f} % at the scenario's TTLs{}\n", flags.trace,
                   WithCommas(requests, 0), hit_rate * 100,

@@ -78,6 +78,7 @@ nlohmann::ordered_json TraceChoices(const TracePlan& trace) {
                                  {"ideal", report.ideal},
                                  {"ideal_with_output", report.ideal_with_output},
                                  {"lines_skipped", report.issues.lines_skipped},
+                                 {"lines_retimed", report.issues.lines_retimed},
                                  {"ttl", nlohmann::ordered_json::array()},
                                  {"capacity", nlohmann::ordered_json::array()},
                                  {"block", nlohmann::ordered_json::array()}};

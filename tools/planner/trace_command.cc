@@ -207,7 +207,7 @@ kv::Status RunConvert(ConvertFlags flags, CommandResult& result) {
   KV_RETURN_IF_ERROR(output.Finish());
   result.output = fmt::format("{} requests written, {} broken lines skipped\n", written,
                               source->issues().lines_skipped);
-  for (const std::string& issue : source->issues().first) result.errors += issue + "\n";
+  result.errors += IssuesText(source->issues());
   return kv::Status();
 }
 
@@ -252,7 +252,7 @@ std::string Describe(const TextStory& story) {
 
 // Where the log holds the text, and the session has an earlier request.
 kv::Result<std::optional<TextStory>> TellText(const std::string& path, uint64_t line) {
-  KV_ASSIGN_OR_RETURN(TextLog log, TextLog::Open(path, BrokenLines::kSkip, 4));
+  KV_ASSIGN_OR_RETURN(TextLog log, TextLog::Open(path, BrokenLines::kSkip, WrongTimes::kLeave, 4));
   std::unordered_map<uint64_t, TextRequest> last;
   TextRequest request;
   while (true) {
@@ -314,7 +314,7 @@ kv::Status RunExplain(const ExplainFlags& flags, CommandResult& result) {
     summary.Add(miss);
     if (request.line == flags.line) wanted.emplace(request, miss);
   }
-  for (const std::string& issue : source->issues().first) result.errors += issue + "\n";
+  result.errors += IssuesText(source->issues());
   if (flags.line == 0) {
     result.output = flags.json ? summary.ToJson() : summary.ToText();
     return kv::Status();
@@ -337,7 +337,7 @@ kv::Status RunExplain(const ExplainFlags& flags, CommandResult& result) {
 
 kv::Status RunLint(const InputFlags& flags, bool json, CommandResult& result) {
   const BrokenLines broken = flags.strict ? BrokenLines::kRefuse : BrokenLines::kSkip;
-  KV_ASSIGN_OR_RETURN(TextLog log, TextLog::Open(flags.path, broken, 4));
+  KV_ASSIGN_OR_RETURN(TextLog log, TextLog::Open(flags.path, broken, WrongTimes::kLeave, 4));
   RequestLinter linter;
   TextRequest request;
   while (true) {
@@ -345,7 +345,7 @@ kv::Status RunLint(const InputFlags& flags, bool json, CommandResult& result) {
     if (!more) break;
     linter.Add(request);
   }
-  for (const std::string& issue : log.issues().first) result.errors += issue + "\n";
+  result.errors += IssuesText(log.issues());
   if (linter.requests() == 0) {
     return {kv::Code::kInvalid, flags.path +
                                     " holds no request with its text: lint needs messages, "

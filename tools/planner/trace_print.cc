@@ -57,14 +57,6 @@ Table ByCapacity(const TraceReport& r, double bytes_per_token) {
   return table;
 }
 
-std::string Issues(const TraceReport& r) {
-  if (r.issues.lines_skipped == 0) return "";
-  std::string text = fmt::format("{} broken lines were skipped (--strict refuses them):\n",
-                                 r.issues.lines_skipped);
-  for (const std::string& issue : r.issues.first) text += "  " + issue + "\n";
-  return text;
-}
-
 LineChart CapacityChart(const TraceReport& r) {
   LineChart chart{.title = "Hit rate by capacity",
                   .x_title = "capacity, tokens",
@@ -85,6 +77,22 @@ LineChart CapacityChart(const TraceReport& r) {
 }
 
 }  // namespace
+
+std::string IssuesText(const TraceIssues& issues) {
+  std::string text;
+  if (issues.lines_skipped > 0) {
+    text += fmt::format("{} broken lines were skipped (--strict refuses them)\n",
+                        issues.lines_skipped);
+  }
+  if (issues.lines_retimed > 0) {
+    text += fmt::format(
+        "{} lines without a time, or with one that runs back, were taken as late as the line "
+        "before (--strict refuses them)\n",
+        issues.lines_retimed);
+  }
+  for (const std::string& issue : issues.first) text += "  " + issue + "\n";
+  return text;
+}
 
 Table BlockSizeTable(const TraceReport& r) {
   Table table({">Block, tokens", ">hit rate"});
@@ -111,7 +119,8 @@ LineChart TtlChart(const TraceReport& r) {
 
 std::string TraceText(const TraceReport& r, double bytes_per_token) {
   return Totals(r).ToText() + "\n" + ByTtl(r, bytes_per_token).ToText() + "\n" +
-         ByCapacity(r, bytes_per_token).ToText() + "\n" + BlockSizeTable(r).ToText() + Issues(r);
+         ByCapacity(r, bytes_per_token).ToText() + "\n" + BlockSizeTable(r).ToText() +
+         IssuesText(r.issues);
 }
 
 std::string TraceJson(const TraceReport& r) {
@@ -126,6 +135,7 @@ std::string TraceJson(const TraceReport& r) {
                                  {"ideal_with_output", r.ideal_with_output},
                                  {"mean_request_rate", r.mean_request_rate},
                                  {"lines_skipped", r.issues.lines_skipped},
+                                 {"lines_retimed", r.issues.lines_retimed},
                                  {"ttl", nlohmann::ordered_json::array()},
                                  {"capacity", nlohmann::ordered_json::array()},
                                  {"block", nlohmann::ordered_json::array()}};
@@ -158,7 +168,7 @@ std::string TraceHtml(const TraceReport& r, const std::string& title, double byt
   body += "<h2>By time to live</h2>\n" + ByTtl(r, bytes_per_token).ToHtml();
   body += "<h2>By capacity</h2>\n" + ByCapacity(r, bytes_per_token).ToHtml();
   body += "<h2>By block size</h2>\n" + BlockSizeTable(r).ToHtml();
-  if (r.issues.lines_skipped > 0) body += "<pre>" + EscapeHtml(Issues(r)) + "</pre>\n";
+  if (r.issues.any()) body += "<pre>" + EscapeHtml(IssuesText(r.issues)) + "</pre>\n";
   return HtmlPage(title, body);
 }
 

@@ -62,6 +62,8 @@ struct TraceReport {
 // kInvalid: an empty trace. Reads `path` once, or twice with `policies`.
 kv::Result<TraceReport> ReportTrace(const std::string& path, const TraceReportOptions& options);
 
+// What was wrong with the lines; empty when nothing was.
+std::string IssuesText(const TraceIssues& issues);
 std::string TraceText(const TraceReport& report, double bytes_per_token);
 std::string TraceJson(const TraceReport& report);
 std::string TraceHtml(const TraceReport& report, const std::string& title, double bytes_per_token);

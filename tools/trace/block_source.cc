@@ -95,10 +95,16 @@ class BlockSource : public TraceSource {
       const kv::Status parsed = outcome == LineReader::Outcome::kTooLong
                                     ? Broken("is longer than a line may be")
                                     : Parse(line, request);
-      if (parsed.ok()) return true;
-      std::string issue = "line " + std::to_string(lines_.line_number()) + ": " + parsed.message();
+      if (parsed.ok() && wrong_time_.empty()) return true;
+      std::string issue = "line " + std::to_string(lines_.line_number()) + ": " +
+                          (parsed.ok() ? wrong_time_ : parsed.message());
       if (options_.broken_lines == BrokenLines::kRefuse) return Broken(std::move(issue));
-      issues_.Add(std::move(issue));
+      if (!parsed.ok()) {
+        issues_.AddSkipped(std::move(issue));
+        continue;
+      }
+      issues_.AddRetimed(std::move(issue));
+      return true;
     }
   }
   uint64_t block_tokens() const override { return block_tokens_; }
@@ -147,17 +153,22 @@ class BlockSource : public TraceSource {
   kv::Status ReadTime(const object& record, Request& request) {
     element value;
     double time = 0;
+    std::optional<int64_t> told_ms;
     if (Find(record, {"timestamp", "created_time"}, value)) {
-      if (value.get_double().get(time) || !std::isfinite(time) || std::abs(time) > 1e17) {
+      const double unit_ms = options_.format == TraceFormat::kBailian ? 1'000 : 1;
+      if (value.get_double().get(time) || !(std::abs(time * unit_ms) <= 1e17)) {
         return Broken("timestamp is not a time");
       }
-      const double unit_ms = options_.format == TraceFormat::kBailian ? 1'000 : 1;
-      latest_ms_ = std::max(latest_ms_, static_cast<int64_t>(std::llround(time * unit_ms)));
-    } else if (Find(record, {"delay_ms", "delay"}, value) && !value.get_double().get(time)) {
-      latest_ms_ =
-          std::min(latest_ms_ + static_cast<int64_t>(std::clamp(time, 0.0, 1e15)), kLatestMs);
+      told_ms = std::llround(time * unit_ms);
+    } else if (Find(record, {"delay_ms", "delay"}, value)) {
+      if (value.get_double().get(time) || !std::isfinite(time)) {
+        return Broken("delay is not a time");
+      }
+      const auto delay_ms = static_cast<int64_t>(std::clamp(time, -1e15, 1e15));
+      told_ms = std::min(clock_.now_ms() + delay_ms, kLatestMs);
     }
-    request.time_ms = latest_ms_;
+    wrong_time_ = clock_.Advance(told_ms);
+    request.time_ms = clock_.now_ms();
     return kv::Status();
   }
 
@@ -184,7 +195,8 @@ class BlockSource : public TraceSource {
   TraceIssues issues_;
   uint64_t block_tokens_;
   bool block_size_known_ = false;
-  int64_t latest_ms_ = 0;
+  TraceClock clock_;
+  std::string wrong_time_;  // Of the line parsed last.
   std::unordered_map<uint64_t, uint64_t> root_of_chat_;
   Request first_;
   bool has_first_ = false;
@@ -197,6 +209,15 @@ uint64_t SessionNumber(std::string_view name) {
   uint64_t number = 0;
   std::memcpy(&number, digest.data(), sizeof number);
   return number == 0 ? 1 : number;
+}
+
+std::string TraceClock::Advance(std::optional<int64_t> told_ms) {
+  if (!told_ms) return "has no timestamp: taken as late as the line before";
+  const int64_t back_ms = now_ms_ - *told_ms;
+  now_ms_ = std::max(now_ms_, *told_ms);
+  if (back_ms <= 0) return "";
+  return "its time runs back by " + std::to_string(back_ms) +
+         " ms: taken as late as the line before";
 }
 
 SourceResult OpenBlockSource(const std::string& path, const TraceOptions& options) {

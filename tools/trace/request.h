@@ -24,10 +24,21 @@ struct Request {
 struct TraceIssues {
   static constexpr size_t kShown = 5;
   uint64_t lines_skipped = 0;
+  uint64_t lines_retimed = 0;  // Kept, but as late as the line before: see TraceClock.
   std::vector<std::string> first;  // "line 17: ...", at most kShown.
 
-  void Add(std::string issue) {
+  bool any() const { return lines_skipped + lines_retimed > 0; }
+  void AddSkipped(std::string issue) {
     ++lines_skipped;
+    Show(std::move(issue));
+  }
+  void AddRetimed(std::string issue) {
+    ++lines_retimed;
+    Show(std::move(issue));
+  }
+
+ private:
+  void Show(std::string issue) {
     if (first.size() < kShown) first.push_back(std::move(issue));
   }
 };

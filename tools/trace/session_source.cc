@@ -105,7 +105,7 @@ class SessionSource : public TraceSource {
       if (!parsed.ok()) {
         std::string issue = "line " + std::to_string(session.line) + ": " + parsed.message();
         if (options_.broken_lines == BrokenLines::kRefuse) return Broken(std::move(issue));
-        issues_.Add(std::move(issue));
+        issues_.AddSkipped(std::move(issue));
         continue;
       }
       const auto spread = static_cast<uint64_t>(std::max<int64_t>(options_.spread_ms, 1));

@@ -159,17 +159,45 @@ uint64_t ReadSession(const object& record, const object& body) {
 }  // namespace
 
 struct TextLog::State {
-  State(LineReader lines_in, BrokenLines broken_lines_in, uint32_t bytes_per_token_in)
+  State(LineReader lines_in, BrokenLines broken_lines_in, WrongTimes wrong_times_in,
+        uint32_t bytes_per_token_in)
       : lines(std::move(lines_in)),
         broken_lines(broken_lines_in),
+        wrong_times(wrong_times_in),
         bytes_per_token(bytes_per_token_in) {}
 
   LineReader lines;
   BrokenLines broken_lines;
+  WrongTimes wrong_times;
   uint32_t bytes_per_token;
   simdjson::dom::parser parser;
   TraceIssues issues;
-  int64_t latest_ms = 0;
+  TraceClock clock;
+  std::string wrong_time;  // Of the line parsed last.
+
+  kv::Status ReadTime(const object& record) {
+    std::optional<int64_t> told_ms;
+    for (const char* key : {"timestamp", "created", "time"}) {
+      double time = 0;
+      std::string_view date;
+      if (!record.at_key(key).get_string().get(date)) {
+        auto at = kv::ParseDateTime(std::string(date));
+        if (!at) at = kv::ParseDateTime(std::string(date) + "Z");  // Logs often leave it out.
+        if (!at) {
+          return Broken("has a time that is neither a number nor like 2026-11-29T10:11:01Z");
+        }
+        told_ms = at->value;
+        break;
+      }
+      if (!record.at_key(key).get_double().get(time) && std::isfinite(time) &&
+          time > -1e15 && time < 1e19) {
+        told_ms = ToMilliseconds(time);
+        break;
+      }
+    }
+    wrong_time = clock.Advance(told_ms);
+    return kv::Status();
+  }
 
   kv::Status Parse(std::string_view line, TextRequest& request) {
     object record;
@@ -185,25 +213,8 @@ struct TextLog::State {
     AddPieces(body, request.pieces);
     if (request.pieces.empty()) return Broken("has no messages, input or prompt");
     request.model = std::string(StringAt(body, "model"));
-    for (const char* key : {"timestamp", "created", "time"}) {
-      double time = 0;
-      std::string_view date;
-      if (!record.at_key(key).get_string().get(date)) {
-        auto at = kv::ParseDateTime(std::string(date));
-        if (!at) at = kv::ParseDateTime(std::string(date) + "Z");  // Logs often leave it out.
-        if (!at) {
-          return Broken("has a time that is neither a number nor like 2026-11-29T10:11:01Z");
-        }
-        latest_ms = std::max(latest_ms, at->value);
-        break;
-      }
-      if (!record.at_key(key).get_double().get(time) && std::isfinite(time) &&
-          std::abs(time) < 1e19) {
-        latest_ms = std::max(latest_ms, ToMilliseconds(time));
-        break;
-      }
-    }
-    request.base.time_ms = latest_ms;
+    KV_RETURN_IF_ERROR(ReadTime(record));
+    request.base.time_ms = clock.now_ms();
     request.base.line = lines.line_number();
     request.base.session = ReadSession(record, body);
     request.base.agent = ReadAgent(record, body);
@@ -224,13 +235,13 @@ TextLog::TextLog(TextLog&&) noexcept = default;
 TextLog::~TextLog() = default;
 
 kv::Result<TextLog> TextLog::Open(const std::string& path, BrokenLines broken_lines,
-                                  uint32_t bytes_per_token) {
+                                  WrongTimes wrong_times, uint32_t bytes_per_token) {
   if (bytes_per_token == 0) {
     return kv::Status(kv::Code::kInvalid, "a token stands for at least 1 byte");
   }
   KV_ASSIGN_OR_RETURN(LineReader lines, LineReader::Open(path));
-  return TextLog(
-      std::unique_ptr<State>(new State(std::move(lines), broken_lines, bytes_per_token)));
+  return TextLog(std::unique_ptr<State>(
+      new State(std::move(lines), broken_lines, wrong_times, bytes_per_token)));
 }
 
 kv::Result<bool> TextLog::Next(TextRequest& request) {
@@ -243,11 +254,17 @@ kv::Result<bool> TextLog::Next(TextRequest& request) {
     const kv::Status parsed = outcome == LineReader::Outcome::kTooLong
                                   ? Broken("is longer than a line may be")
                                   : state_->Parse(line, request);
-    if (parsed.ok()) return true;
-    std::string issue =
-        "line " + std::to_string(state_->lines.line_number()) + ": " + parsed.message();
+    const bool told = state_->wrong_times == WrongTimes::kTell && !state_->wrong_time.empty();
+    if (parsed.ok() && !told) return true;
+    std::string issue = "line " + std::to_string(state_->lines.line_number()) + ": " +
+                        (parsed.ok() ? state_->wrong_time : parsed.message());
     if (state_->broken_lines == BrokenLines::kRefuse) return Broken(std::move(issue));
-    state_->issues.Add(std::move(issue));
+    if (!parsed.ok()) {
+      state_->issues.AddSkipped(std::move(issue));
+      continue;
+    }
+    state_->issues.AddRetimed(std::move(issue));
+    return true;
   }
 }
 
@@ -298,7 +315,8 @@ class TextSource : public TraceSource {
 
 SourceResult OpenTextSource(const std::string& path, const TraceOptions& options) {
   KV_ASSIGN_OR_RETURN(TextLog log,
-                      TextLog::Open(path, options.broken_lines, options.bytes_per_token));
+                      TextLog::Open(path, options.broken_lines, WrongTimes::kTell,
+                                    options.bytes_per_token));
   return std::unique_ptr<TraceSource>(std::make_unique<TextSource>(std::move(log), options));
 }
 

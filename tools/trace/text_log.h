@@ -27,10 +27,13 @@ struct TextRequest {
   uint64_t bytes() const;
 };
 
+// What comes of lines that have no time, or one that runs back.
+enum class WrongTimes { kTell, kLeave };
+
 class TextLog {
  public:
   static kv::Result<TextLog> Open(const std::string& path, BrokenLines broken_lines,
-                                  uint32_t bytes_per_token);
+                                  WrongTimes wrong_times, uint32_t bytes_per_token);
   TextLog(TextLog&&) noexcept;
   ~TextLog();
 

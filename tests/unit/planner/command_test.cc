@@ -155,6 +155,16 @@ TEST(TraceCommand, BrokenLinesAreShownOrRefused) {
   EXPECT_THAT(TraceCommand({"explain", path}).errors, HasSubstr("is not a JSON object"));
 }
 
+TEST(TraceCommand, TimesThatRunBackAreShownOrRefused) {
+  const std::string path = WriteTrace(
+      "back.jsonl",
+      Contents(kTrace) + R"({"timestamp": 5, "input_length": 10, "hash_ids": [0]})" + "\n");
+  EXPECT_THAT(TraceCommand({"hits", path}).output, HasSubstr("1 lines without a time, or with"));
+  EXPECT_THAT(TraceCommand({"hits", path, "--json"}).output, HasSubstr("\"lines_retimed\": 1"));
+  EXPECT_THAT(TraceCommand({"explain", path}).errors, HasSubstr("line 335: its time runs back"));
+  EXPECT_EQ(TraceCommand({"hits", path, "--strict"}).exit_code, 1);
+}
+
 TEST(TraceCommand, ConvertsSamplesAndAnonymises) {
   const std::string out = OwnFile("converted.jsonl");
   const std::string key = WriteTrace("key", "a key of twenty-two b.\n");

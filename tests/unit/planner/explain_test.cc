@@ -180,7 +180,9 @@ TEST(RequestLinter, TellsTheAgentsOfASessionApart) {
     }
   }
   RequestLinter linter;
-  TextLog text = TextLog::Open(WriteTrace("agents.jsonl", log), BrokenLines::kRefuse, 4).value();
+  TextLog text = TextLog::Open(WriteTrace("agents.jsonl", log), BrokenLines::kRefuse,
+                               WrongTimes::kLeave, 4)
+                     .value();
   TextRequest request;
   while (text.Next(request).value()) linter.Add(request);
   EXPECT_EQ(linter.requests(), 6u);

@@ -12,7 +12,9 @@ namespace {
 using ::testing::HasSubstr;
 
 std::vector<TextRequest> ReadLog(const std::string& text) {
-  TextLog log = TextLog::Open(WriteTrace("log.jsonl", text), BrokenLines::kSkip, 4).value();
+  TextLog log = TextLog::Open(WriteTrace("log.jsonl", text), BrokenLines::kSkip,
+                              WrongTimes::kLeave, 4)
+                    .value();
   std::vector<TextRequest> requests;
   TextRequest request;
   while (log.Next(request).value()) requests.push_back(request);
@@ -59,6 +61,24 @@ TEST(TextLog, ATimeMayBeADate) {
   ASSERT_EQ(requests.size(), 3u);
   EXPECT_EQ(requests[1].base.time_ms - requests[0].base.time_ms, 1500);
   EXPECT_EQ(requests[2].base.time_ms - requests[0].base.time_ms, 3000);
+}
+
+TEST(TextLog, TimesThatAreMissingOrRunBackAreToldWhereTheyMatter) {
+  const std::string path = WriteTrace("late.jsonl", R"({"timestamp": 9, "input": "a"}
+{"input": "b"}
+{"timestamp": 7.5, "input": "c"}
+)");
+  const auto source = OpenTrace(path, {.format = TraceFormat::kText}).value();
+  const auto requests = ReadAll(*source);
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_EQ(requests[2].time_ms, 9'000);
+  EXPECT_EQ(source->issues().lines_retimed, 2u);
+  EXPECT_THAT(source->issues().first[0], HasSubstr("line 2: has no timestamp"));
+  EXPECT_THAT(source->issues().first[1], HasSubstr("line 3: its time runs back by 1500 ms"));
+  // The linter does not ask when.
+  TextLog log = TextLog::Open(path, BrokenLines::kRefuse, WrongTimes::kLeave, 4).value();
+  TextRequest request;
+  for (int line = 0; line < 3; ++line) EXPECT_TRUE(log.Next(request).value());
 }
 
 TEST(TextLog, ASessionMayBeANumber) {
