@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tools/planner/loads.h"
+#include "tools/planner/reliability.h"
 
 namespace cairn::tools {
 namespace {
@@ -22,6 +23,17 @@ double RebuildTime(const Scenario& s, const Loads& l, double lost_bytes) {
   return std::max(read, write);
 }
 
+// Of a block of full width, whose shards lie on as many servers. Above 0, for logarithms.
+double UnreadableShare(const Scenario& s, double rebuild_seconds) {
+  const CodeShape shape{static_cast<uint32_t>(s.data_shards),
+                        static_cast<uint32_t>(s.parity_shards)};
+  const Reliability reliability = Solve(shape, {.failures_per_year = s.ssd_failures_per_year,
+                                                .rebuild_hours = rebuild_seconds / kHour,
+                                                .outages_per_year = s.server_failures_per_year,
+                                                .outage_hours = s.server_outage / kHour});
+  return std::max(reliability.unavailable_share, 1e-300);
+}
+
 }  // namespace
 
 FigureGroup RebuildFigures(const Scenario& s, const Loads& l) {
@@ -30,6 +42,7 @@ FigureGroup RebuildFigures(const Scenario& s, const Loads& l) {
   const double width = s.data_shards + s.parity_shards;
   // Of all stripes, those that lost a shard to each of two given servers.
   const double both = width * (width - 1) / (l.servers * std::max(l.servers - 1, 1.0));
+  const double outages = l.servers * s.server_failures_per_year;
   return {
       "Failures and rebuild",
       {{"rebuild.ssd_bytes", "Bytes lost with an SSD", ssd, U::kBytes, "at the fill given"},
@@ -50,7 +63,15 @@ FigureGroup RebuildFigures(const Scenario& s, const Loads& l) {
        {"rebuild.two_lost_bytes", "Logical bytes of these", std::min(1.0, both) * l.logical_bytes,
         U::kBytes, "at risk when m = 2, lost when m = 1"},
        {"failure.ssds_per_year", "SSDs that fail in a year",
-        l.servers * s.ssds_per_server * s.ssd_failures_per_year, U::kCount, ""}}};
+        l.servers * s.ssds_per_server * s.ssd_failures_per_year, U::kCount, ""},
+       {"failure.server_outages_per_year", "Server outages in a year", outages, U::kCount,
+        "their data come back with them"},
+       {"failure.servers_out", "Servers out at a time, mean",
+        std::min(l.servers, outages * s.server_outage / kYear), U::kCount,
+        "outages x how long one lasts"},
+       {"failure.readable_nines", "Availability of a block, nines",
+        -std::log10(UnreadableShare(s, RebuildTime(s, l, ssd))), U::kCount,
+        "unreadable: more than m of its shards are out or not yet rebuilt"}}};
 }
 
 FigureGroup MemoryFigures(const Scenario& s, const Loads& l) {

@@ -120,7 +120,12 @@ kv::Result<uint32_t> FullLayers(const json& config, const Shape& shape) {
   }
   if (!slides) return shape.layers;
   KV_ASSIGN_OR_RETURN(const uint32_t pattern, Number(config, "sliding_window_pattern", 0));
-  return pattern == 0 ? 0 : shape.layers / pattern;
+  if (pattern > 0) return shape.layers / pattern;
+  return Invalid(fmt::format(
+      "sliding_window is {}, and nothing says in which layers: add layer_types (for each of the {} "
+      "layers full_attention or sliding_attention) or sliding_window_pattern (6: each sixth layer "
+      "is full); if no layer slides, set use_sliding_window to false",
+      shape.window, shape.layers));
 }
 
 kv::Result<std::vector<kv::KvGroup>> Attention(const json& config, Shape shape) {
@@ -152,6 +157,12 @@ kv::Result<std::vector<kv::KvGroup>> Attention(const json& config, Shape shape) 
   attention.window_tokens = shape.window;
   groups.push_back(kv::AttentionGroup(attention));
   return groups;
+}
+
+// Layouts whose entries have types of their own, whatever torch_dtype says.
+bool HasFixedTypes(const json& config, const Shape& shape) {
+  return config.contains("kv_source_layer_ids") || config.contains("compress_ratios") ||
+         (shape.latent > 0 && shape.indexer > 0);
 }
 
 kv::Result<std::vector<kv::KvGroup>> Groups(const json& config, const Shape& shape) {
@@ -197,6 +208,11 @@ kv::Result<kv::KvLayout> ParseModelConfig(const std::string& text, const std::st
   layout.model = config.contains("model_type") && config["model_type"].is_string()
                      ? config["model_type"].get<std::string>()
                      : "model";
+  if (!dtype.empty() && HasFixedTypes(config, shape)) {
+    return Invalid(
+        "the KV of this layout has fixed types (those of DeepSeek V3.2, V4 and V4.1 are packed as "
+        "published): leave --dtype out, or give model.bytes_per_token for another packing");
+  }
   KV_ASSIGN_OR_RETURN(layout.groups, Groups(config, shape));
   KV_RETURN_IF_ERROR(kv::Validate(layout));
   return layout;

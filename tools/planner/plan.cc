@@ -37,6 +37,29 @@ kv::Result<ClaimCheck> Check(const Claim& claim, const Plan& plan) {
   return check;
 }
 
+std::string Shown(double value, Unit unit) { return FormatQuantity(value, unit); }
+
+std::vector<std::string> NotesOn(const Scenario& scenario, const Loads& loads) {
+  std::vector<std::string> notes;
+  if (scenario.gpus > 0 && scenario.tokens_per_day > 0) {
+    notes.push_back(fmt::format(
+        "gpu.count = {} is not used: traffic.tokens_per_day = {} says how much traffic there is, "
+        "and that needs {}. Leave one of the two out.",
+        Shown(scenario.gpus, Unit::kCount), Shown(scenario.tokens_per_day, Unit::kTokens),
+        Shown(loads.gpus, Unit::kCount)));
+  }
+  if (scenario.bytes_per_token > 0 && !scenario.layout.groups.empty()) {
+    notes.push_back(fmt::format(
+        "model.bytes_per_token = {} is used instead of the {} of the model's layout.",
+        Shown(scenario.bytes_per_token, Unit::kBytes),
+        Shown(scenario.layout.BytesPerToken(), Unit::kBytes)));
+  }
+  if (!scenario.model.empty() && !scenario.model_config.empty()) {
+    notes.push_back("model.name = " + scenario.model + " is not used: model.config is.");
+  }
+  return notes;
+}
+
 }  // namespace
 
 const Figure* Plan::Find(std::string_view id) const {
@@ -69,6 +92,7 @@ kv::Result<Plan> MakePlan(const Scenario& scenario) {
                  StoreFigures(scenario, loads),   WearFigures(scenario, loads),
                  RebuildFigures(scenario, loads), MemoryFigures(scenario, loads),
                  MoneyFigures(scenario, loads)};
+  plan.notes = NotesOn(scenario, loads);
   for (const Claim& claim : scenario.claims) {
     KV_ASSIGN_OR_RETURN(ClaimCheck check, Check(claim, plan));
     plan.claims.push_back(std::move(check));

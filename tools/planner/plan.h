@@ -37,6 +37,7 @@ struct Plan {
   std::string currency;
   std::vector<FigureGroup> groups = {};
   std::vector<ClaimCheck> claims = {};
+  std::vector<std::string> notes = {};  // Inputs that are not used, and what is in their place.
 
   // Null when there is no such figure.
   const Figure* Find(std::string_view id) const;

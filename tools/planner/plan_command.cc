@@ -152,6 +152,9 @@ std::string ModelsJson(const std::vector<ModelRow>& rows, uint64_t block_tokens)
 
 kv::Status RunModels(const ModelFlags& flags, CommandResult& result) {
   std::vector<ModelRow> rows;
+  if (flags.config.empty() && !flags.dtype.empty()) {
+    return {kv::Code::kInvalid, "--dtype is of the model in --config: known models have their own"};
+  }
   if (flags.config.empty()) {
     for (const kv::KnownModel& model : kv::KnownModels()) {
       rows.push_back({model.layout, std::string(model.source)});

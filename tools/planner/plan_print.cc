@@ -109,6 +109,7 @@ nlohmann::ordered_json TraceChoices(const TracePlan& trace) {
 
 std::string PlanText(const Plan& plan, const TracePlan* trace) {
   std::string text = fmt::format("{}\n{}\n", plan.name, Headline(plan));
+  for (const std::string& note : plan.notes) text += "Note: " + note + "\n";
   for (const FigureGroup& group : plan.groups)
     text += fmt::format("\n{}", GroupTable(group).ToText());
   if (trace != nullptr) text += TracePlanText(*trace);
@@ -120,7 +121,8 @@ std::string PlanText(const Plan& plan, const TracePlan* trace) {
 }
 
 std::string PlanJson(const Plan& plan, const TracePlan* trace) {
-  nlohmann::ordered_json json = {{"name", plan.name}, {"claims_hold", plan.ClaimsHold()}};
+  nlohmann::ordered_json json = {
+      {"name", plan.name}, {"claims_hold", plan.ClaimsHold()}, {"notes", plan.notes}};
   nlohmann::ordered_json figures = nlohmann::ordered_json::object();
   for (const FigureGroup& group : plan.groups) {
     for (const Figure& figure : group.figures) figures[figure.id] = figure.value;
@@ -141,6 +143,7 @@ std::string PlanJson(const Plan& plan, const TracePlan* trace) {
 
 std::string PlanHtml(const Plan& plan, const TracePlan* trace) {
   std::string body = "<p><b>" + EscapeHtml(Headline(plan)) + "</b></p>\n";
+  for (const std::string& note : plan.notes) body += "<p>Note: " + EscapeHtml(note) + "</p>\n";
   body += BarSvg("What decides the number of servers",
                  {BarOf(plan, "store.servers_for_space"), BarOf(plan, "store.servers_for_reads"),
                   BarOf(plan, "store.servers_for_writes")});

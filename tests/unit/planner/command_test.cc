@@ -43,6 +43,15 @@ TEST(PlanCommand, FailsWhenAClaimNoLongerHolds) {
   EXPECT_THAT(result.output, HasSubstr("UNEXPECTED"));
 }
 
+TEST(PlanCommand, TellsWhatIsOverruled) {
+  const std::string page = OwnFile("overruled.html");
+  const std::vector<std::string> twice = {kScenario, "--set", "gpu.count=16", "--html", page};
+  EXPECT_THAT(PlanCommand(twice).output, HasSubstr("Note: gpu.count = 16 is not used"));
+  EXPECT_THAT(Contents(page), HasSubstr("gpu.count = 16 is not used"));
+  EXPECT_THAT(PlanCommand({kScenario, "--set", "gpu.count=16", "--json"}).output,
+              HasSubstr("gpu.count = 16 is not used"));
+}
+
 TEST(PlanCommand, TakesTrafficFromATrace) {
   const CommandResult result =
       PlanCommand({"--trace", kTrace, "--set", "model.name=Llama-3-8B", "--set", "gpu.count=16",
@@ -141,6 +150,7 @@ TEST(Commands, WrongUsageIsTwoAndWrongInputIsOne) {
   EXPECT_THAT(PlanCommand({"failures", "--cycles", "18446744073709551615"}).errors,
               HasSubstr("100 M"));
   EXPECT_EQ(PlanCommand({"models", "--block-tokens", "0"}).exit_code, 2);
+  EXPECT_THAT(PlanCommand({"models", "--dtype", "fp8"}).errors, HasSubstr("in --config"));
   EXPECT_EQ(PlanCommand({"--set", "store.fill=90 %", kScenario}).errors, "");
 }
 

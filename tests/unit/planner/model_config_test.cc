@@ -89,6 +89,21 @@ TEST(ModelConfig, TypeCanBeOverridden) {
   EXPECT_THAT(ParseModelConfig(kCases[0].config, "fp5"), HasCode(kv::Code::kInvalid));
 }
 
+// A type that would be ignored is refused.
+TEST(ModelConfig, LayoutsWithFixedTypesTakeNoOther) {
+  const char* const fixed[] = {
+      kCases[4].config,
+      R"({"num_hidden_layers": 2, "compress_ratios": [4, 128]})",
+      R"({"num_hidden_layers": 2, "compress_ratios": [2, 1], "kv_source_layer_ids": [0, 1]})"};
+  for (const char* config : fixed) {
+    ASSERT_THAT(ParseModelConfig(config, ""), IsOk()) << config;
+    const auto other = ParseModelConfig(config, "bf16");
+    ASSERT_THAT(other, HasCode(kv::Code::kInvalid)) << config;
+    EXPECT_THAT(other.status().message(), HasSubstr("leave --dtype out"));
+  }
+  EXPECT_THAT(ParseModelConfig(kCases[3].config, "fp8"), IsOk());  // V3 has none.
+}
+
 TEST(ModelConfig, OneHeadOfKeysMayServeAll) {
   const auto layout = ParseModelConfig(
       R"({"num_hidden_layers": 32, "num_attention_heads": 71, "hidden_size": 4544, "multi_query": true})",
@@ -114,6 +129,9 @@ TEST(ModelConfig, RefusesWhatItDoesNotUnderstand) {
       {R"({"num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 8,
            "layer_types": ["full_attention", "conv"]})",
        "conv"},
+      {R"({"num_hidden_layers": 26, "num_attention_heads": 8, "num_key_value_heads": 4,
+           "head_dim": 256, "sliding_window": 4096})",
+       "add layer_types (for each of the 26"},
       {R"({"num_hidden_layers": 2, "compress_ratios": [7, 4]})", "compress ratio 7"},
       {R"({"num_hidden_layers": 2, "compress_ratios": [0], "kv_source_layer_ids": [5]})",
        "layer 5"},

@@ -12,6 +12,7 @@
 namespace cairn::tools {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::HasCode;
 using ::testing::HasSubstr;
 using testing::IsOk;
@@ -86,6 +87,52 @@ TEST(Plan, FollowsItsInputs) {
   EXPECT_GT(no_hits.Value("gpu.count"), 10 * base.Value("gpu.count"));
   const Plan fitted = PlanOf({"retention.logical_bytes_per_gpu=7.2 TB"});
   EXPECT_NEAR(fitted.Value("retention.time"), base.Value("retention.time") / 2, 3'600);
+}
+
+std::vector<double> FiguresOf(const Scenario& scenario) {
+  std::vector<double> figures;
+  const kv::Result<Plan> plan = MakePlan(scenario);
+  for (const FigureGroup& group : plan.value().groups) {
+    for (const Figure& figure : group.figures) figures.push_back(figure.value);
+  }
+  return figures;
+}
+
+// An input that changes nothing would be a promise that nobody keeps.
+TEST(Plan, EveryFieldOfAScenarioMovesAFigure) {
+  for (const ScenarioField& field : ScenarioFields()) {
+    Scenario before = LoadScenario(kReference, {}).value();
+    if (field.key == "gpu.count") before.tokens_per_day = 0;  // It is the one or the other.
+    if (before.tokens_per_day == 0) before.gpus = 1'000;
+    Scenario after = before;
+    double& value = after.*field.member;
+    value = value == 0 ? (field.min + 1) / 2 : value * 2 <= field.max ? value * 2 : value / 2;
+    if (field.key == "traffic.peak_factor") value = 100;  // Else space decides, not peaks.
+    after.rent_high = std::max(after.rent_high, after.rent_low);
+    ASSERT_THAT(MakePlan(after), IsOk()) << field.key;
+    EXPECT_NE(FiguresOf(before), FiguresOf(after)) << field.key;
+  }
+}
+
+TEST(Plan, OutagesOfServersCountInAvailability) {
+  const Plan base = PlanOf();
+  EXPECT_NEAR(base.Value("failure.server_outages_per_year"), base.Value("store.servers") * 0.05,
+              1e-9);
+  EXPECT_NEAR(base.Value("failure.servers_out"), base.Value("store.servers") * 0.05 / 8'760, 1e-9);
+  const Plan shaky = PlanOf({"failure.server_per_year=500 %", "failure.server_outage=10 h"});
+  EXPECT_NEAR(shaky.Value("failure.servers_out"), base.Value("failure.servers_out") * 1'000, 1e-6);
+  // Three at once: a thousand times as many out is a thousand million times as often unreadable.
+  EXPECT_NEAR(base.Value("failure.readable_nines") - shaky.Value("failure.readable_nines"), 9, 0.5);
+}
+
+// What is overruled is told.
+TEST(Plan, InputsThatAreNotUsedAreNamed) {
+  EXPECT_THAT(PlanOf().notes, ::testing::IsEmpty());
+  EXPECT_THAT(PlanOf({"gpu.count=16"}).notes,
+              ElementsAre(HasSubstr("gpu.count = 16 is not used: traffic.tokens_per_day = 155 T")));
+  EXPECT_THAT(PlanOf({"model.bytes_per_token=100 B"}).notes,
+              ElementsAre(HasSubstr("is used instead of the 890 B")));
+  EXPECT_THAT(PlanOf({"gpu.count=16", "traffic.tokens_per_day=0"}).notes, ::testing::IsEmpty());
 }
 
 TEST(Plan, EveryFigureIsFinite) {
