@@ -7,6 +7,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "tools/planner/clock_words.h"
 #include "tools/planner/quantity.h"
 #include "tools/planner/table.h"
 #include "tools/trace/sources.h"
@@ -145,6 +146,8 @@ const char* ChangeRule(const TextRequest& earlier, const TextRequest& later,
   const size_t at = std::min<size_t>(all.size(), std::min<uint64_t>(change.byte, 24));
   const std::string_view word = WordAt(all, at);
   if (LooksLikeClock(word)) return "clock-in-prefix";
+  // As people write it, there before and there now.
+  if (IsInDateOrTime(all, at) && IsInDateOrTime(change.earlier, at)) return "clock-in-prefix";
   if (LooksLikeId(word)) return "id-in-prefix";
   return change.reason == "system_changed" ? "system-changed" : "history-edited";
 }

@@ -97,6 +97,34 @@ TEST(RequestLinter, FindsEachKnownCacheKiller) {
             "clock-in-prefix");
   EXPECT_EQ(OnlyRule({system("It is 12:30:05 now."), user}, {system("It is 12:31:09 now."), user}),
             "clock-in-prefix");
+  const std::pair<const char*, const char*> clocks[] = {
+      {"Today is Sunday, November 29.", "Today is Monday, November 30."},
+      {"Today is November 29, 2026.", "Today is November 30, 2026."},
+      {"It is May 1, 2026.", "It is May 10, 2026."},
+      {"It is 29 Nov 2026.", "It is 29 Dec 2026."},
+      {"It is 10:30 AM in Oslo.", "It is 10:31 AM in Oslo."},
+      {"It is 11 AM.", "It is 11 PM."},
+      {"Now: 9:05", "Now: 9:06"},
+      {"Rules.\\nSunday, noon", "Rules.\\nMonday, noon"},
+      {"now=1764411060", "now=1764411061"},
+      {"Thu Nov 26", "Fri Nov 27"},
+      {"今天是11月29日，星期日。", "今天是11月30日，星期一。"},
+      {"今天是星期日。", "今天是星期一。"},
+  };
+  for (const auto& [earlier, later] : clocks) {
+    EXPECT_EQ(OnlyRule({system(earlier), user}, {system(later), user}), "clock-in-prefix") << later;
+  }
+  const std::pair<const char*, const char*> others[] = {
+      {"You may edit files.", "You can edit files."},
+      {"Use 29 tools at most.", "Use 30 tools at most."},
+      {"I am kind.", "I was kind."},
+      {"Be blunt on Sunday.", "Be kind on Sunday."},
+      {"See section 10:3.", "See section 10:4."},
+      {"Say march, or sat.", "Say run, or sat."},
+  };
+  for (const auto& [earlier, later] : others) {
+    EXPECT_EQ(OnlyRule({system(earlier), user}, {system(later), user}), "system-changed") << later;
+  }
   EXPECT_EQ(OnlyRule({system("Request 3f2b8c1d-aa01-4c55-9e10-0123456789ab."), user},
                      {system("Request 9a2b8c1d-bb01-4c55-9e10-0123456789ab."), user}),
             "id-in-prefix");
