@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tools/planner/plot.h"
 #include "tools/planner/quantity.h"
 #include "tools/planner/table.h"
 
@@ -59,8 +60,12 @@ std::string_view MissReasonName(MissReason reason) {
       return "expired";
     case MissReason::kEvicted:
       return "evicted";
-    case MissReason::kUnknown:
-      return "new, session unknown";
+    case MissReason::kGoesOn:
+      return "goes on from another prompt";
+    case MissReason::kLeaves:
+      return "leaves another prompt";
+    case MissReason::kUnlike:
+      return "unlike any before";
   }
   return "";
 }
@@ -77,6 +82,12 @@ std::string_view MissAdvice(MissReason reason) {
       return "share system prompts and tools across sessions";
     case MissReason::kGrown:
       return "ordinary; answers written back save their part";
+    case MissReason::kGoesOn:
+      return "the trace names no session: most likely a new turn";
+    case MissReason::kLeaves:
+      return "the trace names no session: a prefix that changed, or the end of what sessions share";
+    case MissReason::kUnlike:
+      return "the trace names no session: most likely the first request of one";
     default:
       return "";
   }
@@ -91,7 +102,9 @@ Miss MissExplainer::Add(const Request& request) {
     if (distance == StackDistances::kCold) break;
     needed = std::max(needed, distance);
     miss.distance = needed;
-    miss.age_ms = request.time_ms - last_use_ms_[request.blocks[miss.first_block]];
+    const Use& last = last_use_[request.blocks[miss.first_block]];
+    miss.age_ms = request.time_ms - last.time_ms;
+    miss.last_line = last.line;
     if (options_.ttl_ms > 0 && miss.age_ms > options_.ttl_ms) {
       miss.reason = MissReason::kExpired;
       break;
@@ -105,19 +118,28 @@ Miss MissExplainer::Add(const Request& request) {
   miss.missed_tokens = request.input_tokens - miss.hit_tokens;
   const bool known = miss.reason != MissReason::kNone;
   if (!known && miss.missed_tokens > 0) miss.reason = WhyNew(request, miss.first_block);
-  for (const uint64_t block : request.blocks) last_use_ms_[block] = request.time_ms;
-  Turn& turn = turns_[TurnKey(request)];
-  turn.full_blocks =
-      std::min<size_t>(request.blocks.size(), request.input_tokens / options_.block_tokens);
-  turn.last_id = turn.full_blocks == 0 ? 0 : request.blocks[turn.full_blocks - 1];
+  Remember(request);
   return miss;
 }
 
+void MissExplainer::Remember(const Request& request) {
+  const size_t full_blocks =
+      std::min<size_t>(request.blocks.size(), request.input_tokens / options_.block_tokens);
+  for (size_t i = 0; i < request.blocks.size(); ++i) {
+    last_use_[request.blocks[i]] = {request.time_ms, request.line, i + 1 >= full_blocks};
+  }
+  if (request.session != 0) turns_[TurnKey(request)] = full_blocks;
+}
+
 MissReason MissExplainer::WhyNew(const Request& request, uint64_t first_block) const {
-  if (request.session == 0) return MissReason::kUnknown;
+  if (request.session == 0) {
+    if (first_block == 0) return MissReason::kUnlike;
+    const Use& last = last_use_.at(request.blocks[first_block - 1]);
+    return last.ends ? MissReason::kGoesOn : MissReason::kLeaves;
+  }
   const auto found = turns_.find(TurnKey(request));
   if (found == turns_.end()) return MissReason::kFirst;
-  return first_block < found->second.full_blocks ? MissReason::kChanged : MissReason::kGrown;
+  return first_block < found->second ? MissReason::kChanged : MissReason::kGrown;
 }
 
 void MissSummary::Add(const Miss& miss) {
@@ -128,25 +150,51 @@ void MissSummary::Add(const Miss& miss) {
   hit_tokens += miss.hit_tokens;
 }
 
-std::string MissSummary::ToText() const {
-  const auto all = static_cast<double>(std::max<uint64_t>(1, input_tokens));
+namespace {
+
+double HitRate(const MissSummary& summary) {
+  return static_cast<double>(summary.hit_tokens) /
+         static_cast<double>(std::max<uint64_t>(1, summary.input_tokens));
+}
+
+Table ReasonTable(const MissSummary& summary) {
+  const auto all = static_cast<double>(std::max<uint64_t>(1, summary.input_tokens));
   Table table({"First miss", ">requests", ">missed tokens", ">of the prompts", ""});
-  for (const auto& [reason, row] : rows) {
+  for (const auto& [reason, row] : summary.rows) {
     const auto missed = static_cast<double>(row.missed_tokens);
     table.Add({std::string(MissReasonName(reason)),
                WithCommas(static_cast<double>(row.requests), 0),
                FormatQuantity(missed, Unit::kTokens), fmt::format("{:.2f} %", missed / all * 100),
                std::string(MissAdvice(reason))});
   }
-  return fmt::format("Hit rate {:.2f} %\n", static_cast<double>(hit_tokens) / all * 100) +
-         table.ToText();
+  return table;
+}
+
+}  // namespace
+
+std::string MissSummary::ToText() const {
+  return fmt::format("Hit rate {:.2f} %\n", HitRate(*this) * 100) + ReasonTable(*this).ToText();
+}
+
+std::string MissSummary::ToHtml(const std::string& title) const {
+  std::vector<Bar> bars = {
+      {"hit", static_cast<double>(hit_tokens), fmt::format("{:.2f} %", HitRate(*this) * 100)}};
+  const auto all = static_cast<double>(std::max<uint64_t>(1, input_tokens));
+  for (const auto& [reason, row] : rows) {
+    if (reason == MissReason::kNone) continue;
+    const auto missed = static_cast<double>(row.missed_tokens);
+    bars.push_back({std::string(MissReasonName(reason)), missed,
+                    fmt::format("{:.2f} %", missed / all * 100)});
+  }
+  return HtmlPage(title, fmt::format("<p><b>Hit rate {:.2f} %</b></p>\n", HitRate(*this) * 100) +
+                             BarSvg("Prompt tokens, by what became of them", bars) +
+                             ReasonTable(*this).ToHtml());
 }
 
 std::string MissSummary::ToJson() const {
-  const auto all = static_cast<double>(std::max<uint64_t>(1, input_tokens));
   nlohmann::ordered_json json = {{"input_tokens", input_tokens},
                                  {"hit_tokens", hit_tokens},
-                                 {"hit_rate", static_cast<double>(hit_tokens) / all},
+                                 {"hit_rate", HitRate(*this)},
                                  {"reasons", nlohmann::ordered_json::array()}};
   for (const auto& [reason, row] : rows) {
     json["reasons"].push_back({{"reason", MissReasonName(reason)},

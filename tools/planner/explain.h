@@ -20,7 +20,10 @@ enum class MissReason : uint8_t {
   kChanged,  // The session's last request had other tokens here: something rewrote the prefix.
   kExpired,  // The block was known, but for longer than the TTL not used.
   kEvicted,  // The block was known, but so many others were used since that it had to go.
-  kUnknown,  // New, and the trace does not say which session it belongs to.
+  // --- New, of a request whose session the trace does not name. ---
+  kGoesOn,  // It goes on where the last prompt with the same beginning ended.
+  kLeaves,  // That prompt had other tokens here.
+  kUnlike,  // No prompt before began as this one does.
 };
 std::string_view MissReasonName(MissReason reason);
 // One sentence on what to do about it.
@@ -31,7 +34,8 @@ struct Miss {
   uint64_t first_block = 0;  // The first one that is no hit.
   uint64_t hit_tokens = 0;
   uint64_t missed_tokens = 0;
-  int64_t age_ms = 0;     // Since the block's last use, where it was known.
+  int64_t age_ms = 0;     // Since the last use of the block, or of the last one that was known.
+  uint64_t last_line = 0;  // Of that use; 0: no block was known.
   uint64_t distance = 0;  // Distinct blocks used since, where it was known.
 };
 
@@ -51,17 +55,19 @@ class MissExplainer {
   Miss Add(const Request& request);
 
  private:
-  struct Turn {
-    size_t full_blocks = 0;
-    uint64_t last_id = 0;
+  struct Use {
+    int64_t time_ms = 0;
+    uint64_t line = 0;
+    bool ends = false;  // The last full block of its prompt, or one after it.
   };
   MissReason WhyNew(const Request& request, uint64_t first_block) const;
+  void Remember(const Request& request);
 
   const ExplainOptions options_;
   StackDistances stack_;
   std::vector<uint32_t> distances_;
-  std::unordered_map<uint64_t, int64_t> last_use_ms_;
-  std::unordered_map<uint64_t, Turn> turns_;  // By session and agent.
+  std::unordered_map<uint64_t, Use> last_use_;  // By block.
+  std::unordered_map<uint64_t, size_t> turns_;  // Full blocks of the last, by session and agent.
 };
 
 // Missed tokens by reason, for a whole trace.
@@ -77,6 +83,7 @@ struct MissSummary {
   void Add(const Miss& miss);
   std::string ToText() const;
   std::string ToJson() const;
+  std::string ToHtml(const std::string& title) const;
 };
 
 // Of a system prompt, wherever the API puts it: "system", "messages[0].developer".

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/planner/clock_words.h"
+#include "tools/planner/plot.h"
 #include "tools/planner/quantity.h"
 #include "tools/planner/table.h"
 #include "tools/trace/sources.h"
@@ -227,20 +228,49 @@ std::vector<LintFinding> RequestLinter::Findings() const {
   return findings;
 }
 
-std::string LintText(const RequestLinter& linter) {
-  const std::vector<LintFinding> findings = linter.Findings();
-  if (findings.empty()) {
-    return fmt::format("{} requests: nothing that breaks prefixes was found\n", linter.requests());
-  }
+namespace {
+
+std::string NothingFound(const RequestLinter& linter) {
+  return fmt::format("{} requests: nothing that breaks prefixes was found\n", linter.requests());
+}
+
+Table FindingTable(const std::vector<LintFinding>& findings) {
   Table table({"Rule", ">requests", ">lost bytes", ">first line"});
-  std::string details;
   for (const LintFinding& finding : findings) {
     table.Add({finding.rule, WithCommas(static_cast<double>(finding.requests), 0),
                FormatQuantity(static_cast<double>(finding.lost_bytes), Unit::kBytes),
                std::to_string(finding.first_line)});
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string LintText(const RequestLinter& linter) {
+  const std::vector<LintFinding> findings = linter.Findings();
+  if (findings.empty()) return NothingFound(linter);
+  std::string details;
+  for (const LintFinding& finding : findings) {
     details += fmt::format("\n{}: {}.\n  {}\n", finding.rule, finding.advice, finding.example);
   }
-  return table.ToText() + details;
+  return FindingTable(findings).ToText() + details;
+}
+
+std::string LintHtml(const RequestLinter& linter, const std::string& title) {
+  const std::vector<LintFinding> findings = linter.Findings();
+  if (findings.empty()) {
+    return HtmlPage(title, "<p>" + EscapeHtml(NothingFound(linter)) + "</p>\n");
+  }
+  std::vector<Bar> bars;
+  std::string details;
+  for (const LintFinding& finding : findings) {
+    const auto bytes = static_cast<double>(finding.lost_bytes);
+    bars.push_back({finding.rule, bytes, FormatQuantity(bytes, Unit::kBytes)});
+    details += "<h2>" + EscapeHtml(finding.rule) + "</h2>\n<p>" + EscapeHtml(finding.advice) +
+               ".</p>\n<pre>" + EscapeHtml(finding.example) + "</pre>\n";
+  }
+  return HtmlPage(title, BarSvg("Bytes of prompts that could have been hits", bars) +
+                             FindingTable(findings).ToHtml() + details);
 }
 
 std::string LintJson(const RequestLinter& linter) {

@@ -48,5 +48,6 @@ class RequestLinter {
 
 std::string LintText(const RequestLinter& linter);
 std::string LintJson(const RequestLinter& linter);
+std::string LintHtml(const RequestLinter& linter, const std::string& title);
 
 }  // namespace cairn::tools

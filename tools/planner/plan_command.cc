@@ -178,6 +178,7 @@ struct ReliabilityFlags {
   uint64_t cycles = 200'000;
   uint64_t seed = 1;
   bool json = false;
+  std::string html;
 };
 
 kv::Status RunReliability(ReliabilityFlags flags, CommandResult& result) {
@@ -208,7 +209,7 @@ kv::Status RunReliability(ReliabilityFlags flags, CommandResult& result) {
         {code, Solve(code, rates), Simulate(code, rates, flags.cycles, flags.seed)});
   }
   result.output = flags.json ? ReliabilityJson(outlooks) : ReliabilityText(outlooks);
-  return kv::Status();
+  return flags.html.empty() ? kv::Status() : WriteTextFile(flags.html, ReliabilityHtml(outlooks));
 }
 
 }  // namespace
@@ -253,6 +254,7 @@ CommandResult PlanCommand(const std::vector<std::string>& arguments, const AppVi
   failures->add_option("--cycles", reliability.cycles, "Of the Monte Carlo");
   failures->add_option("--seed", reliability.seed, "Of the Monte Carlo");
   failures->add_flag("--json", reliability.json, "Print the table as JSON");
+  failures->add_option("--html", reliability.html, "Also write a page with charts");
   app.require_subcommand(0, 1);
 
   return RunParsed(app, arguments, visit, [&](CommandResult& result) {

@@ -167,7 +167,9 @@ std::string PlanHtml(const Plan& plan, const TracePlan* trace) {
   return HtmlPage(plan.name, body);
 }
 
-std::string ReliabilityText(const std::vector<CodeOutlook>& codes) {
+namespace {
+
+Table ReliabilityTable(const std::vector<CodeOutlook>& codes) {
   Table table({"Code", ">bytes", ">loses at", ">years to loss", ">Monte Carlo", ">+-",
                ">loss per year", ">nines", ">unreadable", ">Monte Carlo", ">+-"});
   for (const auto& [code, exact, played] : codes) {
@@ -181,7 +183,29 @@ std::string ReliabilityText(const std::vector<CodeOutlook>& codes) {
                fmt::format("{:.3g}", played.unavailable_share),
                fmt::format("{:.1f} %", played.unavailable_error * 100)});
   }
-  return table.ToText();
+  return table;
+}
+
+}  // namespace
+
+std::string ReliabilityText(const std::vector<CodeOutlook>& codes) {
+  return ReliabilityTable(codes).ToText();
+}
+
+std::string ReliabilityHtml(const std::vector<CodeOutlook>& codes) {
+  std::vector<Bar> durability, availability, space;
+  for (const auto& [code, exact, played] : codes) {
+    const std::string name = CodeName(code);
+    const double readable = -std::log10(std::max(exact.unavailable_share, 1e-300));
+    durability.push_back({name, exact.nines, fmt::format("{:.1f}", exact.nines)});
+    availability.push_back({name, readable, fmt::format("{:.1f}", readable)});
+    space.push_back({name, code.overhead(), fmt::format("{:.2f}x", code.overhead())});
+  }
+  return HtmlPage("Durability and availability of codes and copies",
+                  BarSvg("Durability of a block in a year, nines", durability) +
+                      BarSvg("Availability of a block, nines", availability) +
+                      BarSvg("Bytes stored for each byte", space) +
+                      ReliabilityTable(codes).ToHtml());
 }
 
 std::string ReliabilityJson(const std::vector<CodeOutlook>& codes) {

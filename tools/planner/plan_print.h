@@ -22,6 +22,7 @@ struct CodeOutlook {
   MonteCarlo played;
 };
 std::string ReliabilityText(const std::vector<CodeOutlook>& codes);
+std::string ReliabilityHtml(const std::vector<CodeOutlook>& codes);
 std::string ReliabilityJson(const std::vector<CodeOutlook>& codes);
 
 }  // namespace cairn::tools

@@ -120,7 +120,10 @@ std::string BarSvg(const std::string& title, const std::vector<Bar>& bars) {
 
 std::string HtmlPage(const std::string& title, const std::string& body) {
   return "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-         "<meta name=\"viewport\" content=\"width=device-width\">\n<title>" +
+         "<meta name=\"viewport\" content=\"width=device-width\">\n"
+         // Prompts are shown: whatever they hold, it runs nothing and fetches nothing.
+         "<meta http-equiv=\"Content-Security-Policy\" "
+         "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>" +
          EscapeHtml(title) +
          "</title>\n<style>\n"
          ":root { color-scheme: light dark; }\n"
@@ -128,6 +131,7 @@ std::string HtmlPage(const std::string& title, const std::string& body) {
          "table { border-collapse: collapse; margin: 1rem 0; }\n"
          "td, th { text-align: left; padding: .25rem .8rem; border-bottom: 1px solid #8884; }\n"
          ".number { text-align: right; font-variant-numeric: tabular-nums; }\n"
+         "pre { white-space: pre-wrap; overflow-wrap: anywhere; }\n"
          "svg { width: 100%; height: auto; margin: 1rem 0; }\n"
          "</style></head>\n<body>\n<h1>" +
          EscapeHtml(title) + "</h1>\n" + body + "</body></html>\n";

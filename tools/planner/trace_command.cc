@@ -14,8 +14,10 @@
 #include "tools/planner/command_support.h"
 #include "tools/planner/explain.h"
 #include "tools/planner/lint.h"
+#include "tools/planner/plot.h"
 #include "tools/planner/quantity.h"
 #include "tools/planner/scenario_io.h"
+#include "tools/planner/table.h"
 #include "tools/planner/trace_report.h"
 #include "tools/trace/trace_writer.h"
 #include "tools/trace/transform.h"
@@ -217,6 +219,13 @@ struct ExplainFlags {
   std::string capacity = "0";
   uint64_t line = 0;
   bool json = false;
+  std::string html;
+};
+
+struct LintFlags {
+  InputFlags input;
+  bool json = false;
+  std::string html;
 };
 
 std::string Describe(const Request& request, const Miss& miss, uint64_t block_tokens) {
@@ -232,6 +241,10 @@ std::string Describe(const Request& request, const Miss& miss, uint64_t block_to
   }
   if (miss.reason == MissReason::kEvicted) {
     text += fmt::format(", {} distinct blocks were used since", miss.distance);
+  }
+  if (request.session == 0 && miss.last_line > 0) {
+    text += fmt::format(", its beginning last seen on line {} {} before", miss.last_line,
+                        FormatQuantity(static_cast<double>(miss.age_ms) / 1e3, Unit::kSeconds));
   }
   const std::string_view advice = MissAdvice(miss.reason);
   return text + (advice.empty() ? "" : fmt::format(" ({})", advice)) + "\n";
@@ -278,6 +291,10 @@ std::string ExplanationJson(const Request& request, const Miss& miss, uint64_t b
     json["first_block"] = miss.first_block;
     json["first_token"] = miss.first_block * block_tokens;
   }
+  if (request.session == 0 && miss.last_line > 0) {
+    json["last_seen_line"] = miss.last_line;
+    json["last_seen_ms_before"] = miss.age_ms;
+  }
   if (miss.reason == MissReason::kExpired) json["unused_ms"] = miss.age_ms;
   if (miss.reason == MissReason::kEvicted) json["blocks_used_since"] = miss.distance;
   if (story && story->change.differs) {
@@ -317,7 +334,8 @@ kv::Status RunExplain(const ExplainFlags& flags, CommandResult& result) {
   result.errors += IssuesText(source->issues());
   if (flags.line == 0) {
     result.output = flags.json ? summary.ToJson() : summary.ToText();
-    return kv::Status();
+    if (flags.html.empty()) return kv::Status();
+    return WriteTextFile(flags.html, summary.ToHtml("Why requests missed: " + flags.input.path));
   }
   if (!wanted) {
     return {kv::Code::kNotFound, fmt::format("no request stands on line {}", flags.line)};
@@ -327,17 +345,18 @@ kv::Status RunExplain(const ExplainFlags& flags, CommandResult& result) {
     KV_ASSIGN_OR_RETURN(story, TellText(flags.input.path, flags.line));
   }
   const auto& [at_line, miss] = *wanted;
-  if (flags.json) {
-    result.output = ExplanationJson(at_line, miss, block_tokens, story);
-  } else {
-    result.output = Describe(at_line, miss, block_tokens) + (story ? Describe(*story) : "");
-  }
-  return kv::Status();
+  const std::string text =
+      Describe(at_line, miss, block_tokens) + (story ? Describe(*story) : "");
+  result.output = flags.json ? ExplanationJson(at_line, miss, block_tokens, story) : text;
+  if (flags.html.empty()) return kv::Status();
+  return WriteTextFile(flags.html, HtmlPage("Why a request missed: " + flags.input.path,
+                                            "<pre>" + EscapeHtml(text) + "</pre>\n"));
 }
 
-kv::Status RunLint(const InputFlags& flags, bool json, CommandResult& result) {
-  const BrokenLines broken = flags.strict ? BrokenLines::kRefuse : BrokenLines::kSkip;
-  KV_ASSIGN_OR_RETURN(TextLog log, TextLog::Open(flags.path, broken, WrongTimes::kLeave, 4));
+kv::Status RunLint(const LintFlags& flags, CommandResult& result) {
+  const std::string& path = flags.input.path;
+  const BrokenLines broken = flags.input.strict ? BrokenLines::kRefuse : BrokenLines::kSkip;
+  KV_ASSIGN_OR_RETURN(TextLog log, TextLog::Open(path, broken, WrongTimes::kLeave, 4));
   RequestLinter linter;
   TextRequest request;
   while (true) {
@@ -347,11 +366,14 @@ kv::Status RunLint(const InputFlags& flags, bool json, CommandResult& result) {
   }
   result.errors += IssuesText(log.issues());
   if (linter.requests() == 0) {
-    return {kv::Code::kInvalid, flags.path +
-                                    " holds no request with its text: lint needs messages, "
+    return {kv::Code::kInvalid, path + " holds no request with its text: lint needs messages, "
                                     "input or prompt, not block ids"};
   }
-  result.output = json ? LintJson(linter) : LintText(linter);
+  result.output = flags.json ? LintJson(linter) : LintText(linter);
+  if (!flags.html.empty()) {
+    KV_RETURN_IF_ERROR(
+        WriteTextFile(flags.html, LintHtml(linter, "What kills prefix caching: " + path)));
+  }
   result.exit_code = linter.Findings().empty() ? 0 : 1;
   return kv::Status();
 }
@@ -393,8 +415,7 @@ CommandResult TraceCommand(const std::vector<std::string>& arguments, const AppV
   HitFlags hits;
   ConvertFlags convert;
   ExplainFlags explain;
-  InputFlags lint;
-  bool lint_json = false;
+  LintFlags lint;
   CLI::App* hits_app =
       app.add_subcommand("hits", "Hit rates by TTL, capacity, block size and policy");
   AddHits(*hits_app, hits);
@@ -407,14 +428,16 @@ CommandResult TraceCommand(const std::vector<std::string>& arguments, const AppV
                           "Judge under this LRU capacity, in tokens");
   explain_app->add_option("--line", explain.line, "Explain the request on this line");
   explain_app->add_flag("--json", explain.json, "Print all figures as JSON");
+  explain_app->add_option("--html", explain.html, "Also write a page with a chart");
   CLI::App* lint_app = app.add_subcommand("lint", "Find what kills prefix caching in request logs");
-  lint.AddTo(*lint_app);
-  lint_app->add_flag("--json", lint_json, "Print the findings as JSON");
+  lint.input.AddTo(*lint_app);
+  lint_app->add_flag("--json", lint.json, "Print the findings as JSON");
+  lint_app->add_option("--html", lint.html, "Also write a page with a chart");
   return RunParsed(app, arguments, visit, [&](CommandResult& result) {
     if (*hits_app) return RunHits(hits, result);
     if (*convert_app) return RunConvert(convert, result);
     if (*explain_app) return RunExplain(explain, result);
-    return RunLint(lint, lint_json, result);
+    return RunLint(lint, result);
   });
 }
 

@@ -130,6 +130,65 @@ TEST(Commands, PrintJsonOfEverything) {
   EXPECT_EQ(json(linted)["findings"][0]["rule"], "json-key-order");
 }
 
+void ExpectSelfContained(const std::string& page) {
+  const std::string text = Contents(page);
+  EXPECT_THAT(text, HasSubstr("default-src 'none'"));
+  EXPECT_THAT(text, HasSubstr("</html>"));
+  for (const char* forbidden : {"<script", "<img", "<link", "url(", "src=\"", "nan", "inf\""}) {
+    EXPECT_THAT(text, Not(HasSubstr(forbidden))) << page;
+  }
+}
+
+TEST(Commands, DrawPagesOfEverything) {
+  const std::string page = OwnFile("page.html");
+  EXPECT_EQ(PlanCommand({"failures", "10+2", "3x", "--cycles", "1000", "--html", page}).errors, "");
+  ExpectSelfContained(page);
+  EXPECT_THAT(Contents(page), HasSubstr("Availability of a block, nines"));
+  EXPECT_THAT(Contents(page), HasSubstr(">3 copies</text>"));
+  EXPECT_EQ(TraceCommand({"explain", kTrace, "--ttl", "20 min", "--html", page}).errors, "");
+  ExpectSelfContained(page);
+  EXPECT_THAT(Contents(page), HasSubstr(">expired</text>"));
+  EXPECT_THAT(Contents(page), HasSubstr("<td>expired</td>"));
+  const std::string log = kRoot + "/docs/guides/data/requests.jsonl";
+  EXPECT_EQ(TraceCommand({"lint", log, "--html", page}).exit_code, 1);
+  ExpectSelfContained(page);
+  EXPECT_THAT(Contents(page), HasSubstr(">json-key-order</text>"));
+  EXPECT_EQ(TraceCommand({"lint", log, "--html", "/nowhere/page.html"}).exit_code, 1);
+}
+
+// Whoever writes a prompt writes into these pages.
+TEST(Commands, PagesHoldPromptsWithoutRunningThem) {
+  const std::string path = WriteTrace(
+      "hostile.jsonl",
+      R"({"timestamp": 1, "session_id": "s", "system": "Be <script>alert(1)</script>", "input": "a"}
+{"timestamp": 2, "session_id": "s", "system": "Be <img src=\"x\" onerror=\"y\">", "input": "a"}
+)");
+  const std::string page = OwnFile("hostile.html");
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"lint", path}, {"explain", path, "--line", "2"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"--html", page});
+    TraceCommand(arguments);
+    ExpectSelfContained(page);
+    EXPECT_THAT(Contents(page), HasSubstr("&lt;img src")) << command[0];
+    EXPECT_THAT(Contents(page), HasSubstr("&lt;script&gt;")) << command[0];
+  }
+}
+
+TEST(TraceCommand, ExplainsWhatATraceWithoutSessionsCanTell) {
+  const std::string path = WriteTrace(
+      "mooncake.jsonl", R"({"timestamp": 0, "input_length": 1536, "hash_ids": [1, 2, 3]}
+{"timestamp": 4000, "input_length": 1536, "hash_ids": [1, 2, 9]}
+)");
+  EXPECT_THAT(TraceCommand({"explain", path, "--line", "2"}).output,
+              HasSubstr("first miss at block 2 (token 1024): leaves another prompt, its beginning "
+                        "last seen on line 1 4 s before (the trace names no session"));
+  const auto json =
+      nlohmann::json::parse(TraceCommand({"explain", path, "--line", "2", "--json"}).output);
+  EXPECT_EQ(json["last_seen_line"], 1);
+  EXPECT_EQ(json["last_seen_ms_before"], 4'000);
+}
+
 TEST(Commands, WrongUsageIsTwoAndWrongInputIsOne) {
   EXPECT_EQ(PlanCommand({"--nonsense"}).exit_code, 2);
   EXPECT_EQ(PlanCommand({"--help"}).exit_code, 0);

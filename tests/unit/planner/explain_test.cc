@@ -29,7 +29,7 @@ TEST(MissExplainer, TellsReasonsApart) {
   EXPECT_EQ(changed.reason, MissReason::kChanged);
   EXPECT_EQ(changed.first_block, 1u);
   EXPECT_EQ(explainer.Add(Turn(3'000, 1, {1, 9, 10})).reason, MissReason::kNone);
-  EXPECT_EQ(explainer.Add(Turn(4'000, 0, {77})).reason, MissReason::kUnknown);
+  EXPECT_EQ(explainer.Add(Turn(4'000, 0, {77})).reason, MissReason::kUnlike);
   const Miss expired = explainer.Add(Turn(100'000, 1, {1, 9}));
   EXPECT_EQ(expired.reason, MissReason::kExpired);
   EXPECT_EQ(expired.age_ms, 97'000);
@@ -37,6 +37,26 @@ TEST(MissExplainer, TellsReasonsApart) {
   const Miss evicted = explainer.Add(Turn(102'000, 1, {1, 9}));
   EXPECT_EQ(evicted.reason, MissReason::kEvicted);
   EXPECT_EQ(evicted.first_block, 1u);  // The root was still among the last six.
+}
+
+// Without sessions, the last prompt with the same beginning tells most.
+TEST(MissExplainer, ComparesWithTheLastPromptThatBeganAlikeWhereNoSessionIsNamed) {
+  MissExplainer explainer({.block_tokens = 16});
+  const auto add = [&](int64_t time_ms, uint64_t line, std::vector<uint64_t> blocks) {
+    Request request = Turn(time_ms, 0, std::move(blocks));
+    request.line = line;
+    return explainer.Add(request);
+  };
+  EXPECT_EQ(add(0, 1, {1, 2, 3}).reason, MissReason::kUnlike);
+  const Miss turn = add(5'000, 2, {1, 2, 3, 4});
+  EXPECT_EQ(turn.reason, MissReason::kGoesOn);
+  EXPECT_EQ(turn.last_line, 1u);
+  EXPECT_EQ(turn.age_ms, 5'000);
+  const Miss fork = add(7'000, 3, {1, 2, 9});
+  EXPECT_EQ(fork.reason, MissReason::kLeaves);
+  EXPECT_EQ(fork.first_block, 2u);
+  EXPECT_EQ(fork.last_line, 2u);
+  EXPECT_EQ(fork.age_ms, 2'000);
 }
 
 TextRequest Log(std::vector<Piece> pieces, uint64_t line = 1) {
