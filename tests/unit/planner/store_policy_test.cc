@@ -64,6 +64,106 @@ TEST(StorePolicy, FollowsTheTtlWhenOnlyTimeBounds) {
               NaiveTtl(trace, kBlockTokens, 30'000, NaiveTtlKind::kFixed), 1e-12);
 }
 
+// The store as its rules say it, with room for everything: what is missing of a run is one stripe,
+// which lives and dies as one.
+class NaiveStore {
+ public:
+  explicit NaiveStore(const StorePolicyOptions& options) : options_(options) {}
+
+  void Add(const NaiveRequest& request, size_t retention) {
+    DropExpired(request);
+    size_t hits = 0;
+    while (hits < request.blocks.size() && Holder(request.blocks[hits])) ++hits;
+    hit_tokens += std::min(request.input_tokens, hits * options_.block_tokens);
+    for (const uint64_t id : request.blocks) {
+      NaiveStripe* used = Holder(id);
+      if (used == nullptr) continue;
+      const RetentionClass& rules = options_.classes[used->retention];
+      if (rules.refresh_on_hit) used->expires_ms = request.time_ms + rules.ttl_ms;
+    }
+    Write(request, retention);
+  }
+
+  uint64_t hit_tokens = 0;
+  uint64_t written = 0;
+  uint64_t expired = 0;
+  uint64_t bytes = 0;
+
+ private:
+  struct NaiveStripe {
+    std::vector<uint64_t> blocks;
+    int64_t expires_ms = 0;
+    size_t retention = 0;
+  };
+
+  NaiveStripe* Holder(uint64_t id) {
+    for (NaiveStripe& stripe : stripes_) {
+      if (std::count(stripe.blocks.begin(), stripe.blocks.end(), id) > 0) return &stripe;
+    }
+    return nullptr;
+  }
+
+  // Of those that the request asks for: what nobody looks for is found by reclaims only.
+  void DropExpired(const NaiveRequest& request) {
+    for (const uint64_t id : request.blocks) {
+      const NaiveStripe* stripe = Holder(id);
+      if (stripe == nullptr || stripe->expires_ms >= request.time_ms) continue;
+      stripes_.erase(stripes_.begin() + (stripe - stripes_.data()));
+      ++expired;
+    }
+  }
+
+  void Write(const NaiveRequest& request, size_t retention) {
+    std::vector<NaiveStripe> fresh;
+    for (size_t begin = 0; begin < request.blocks.size(); begin += options_.run_blocks) {
+      NaiveStripe stripe{{}, request.time_ms + options_.classes[retention].ttl_ms, retention};
+      for (size_t i = begin; i < std::min(request.blocks.size(), begin + options_.run_blocks); ++i) {
+        if (Holder(request.blocks[i]) == nullptr) stripe.blocks.push_back(request.blocks[i]);
+      }
+      if (!stripe.blocks.empty()) fresh.push_back(std::move(stripe));
+    }
+    for (NaiveStripe& stripe : fresh) {
+      const uint64_t payload = stripe.blocks.size() * options_.block_tokens;
+      const uint64_t unit = options_.record_bytes;
+      bytes += (payload + unit - 1) / unit * unit * (1 + options_.parity_shards);
+      ++written;
+      stripes_.push_back(std::move(stripe));
+    }
+  }
+
+  const StorePolicyOptions options_;
+  std::vector<NaiveStripe> stripes_;
+};
+
+TEST(StorePolicy, EqualsANaiveStoreForEveryTraceAndShape) {
+  uint64_t expired = 0;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    kv::Random random(seed);
+    auto options = Options(1'000'000, 1'000 + static_cast<int64_t>(random.Below(60'000)));
+    options.run_blocks = 1 + static_cast<uint32_t>(random.Below(9));
+    options.parity_shards = static_cast<uint32_t>(random.Below(3));
+    options.record_bytes = 1 + random.Below(50);
+    options.classes[0].refresh_on_hit = random.Chance(1, 2);
+    options.classes.push_back({.name = "chat",
+                               .ttl_ms = 1'000 + static_cast<int64_t>(random.Below(60'000)),
+                               .refresh_on_hit = random.Chance(1, 2)});
+    StorePolicy policy = StorePolicy::Create(options).value();
+    NaiveStore naive(options);
+    for (const NaiveRequest& request : RandomTrace(seed, kBlockTokens, 250)) {
+      const size_t retention = random.Below(2);
+      policy.Add(request.access(), retention);
+      naive.Add(request, retention);
+      ASSERT_EQ(policy.counts().hit_tokens, naive.hit_tokens) << "seed " << seed;
+    }
+    EXPECT_EQ(policy.counts().stripes_written, naive.written) << "seed " << seed;
+    EXPECT_EQ(policy.counts().stripes_expired, naive.expired) << "seed " << seed;
+    EXPECT_EQ(policy.counts().bytes_written, naive.bytes) << "seed " << seed;
+    EXPECT_EQ(policy.counts().stripes_evicted, 0u);
+    expired += naive.expired;
+  }
+  EXPECT_GT(expired, 1'000u);
+}
+
 // Sessions come back at random here, so age tells little, and what counts is that whole chains
 // stay: the hardest case for segments, which evict chains in parts.
 TEST(StorePolicy, StaysNearLruWhenCapacityBounds) {
