@@ -117,7 +117,8 @@ class NaiveStore {
     std::vector<NaiveStripe> fresh;
     for (size_t begin = 0; begin < request.blocks.size(); begin += options_.run_blocks) {
       NaiveStripe stripe{{}, request.time_ms + options_.classes[retention].ttl_ms, retention};
-      for (size_t i = begin; i < std::min(request.blocks.size(), begin + options_.run_blocks); ++i) {
+      const size_t end = std::min(request.blocks.size(), begin + options_.run_blocks);
+      for (size_t i = begin; i < end; ++i) {
         if (Holder(request.blocks[i]) == nullptr) stripe.blocks.push_back(request.blocks[i]);
       }
       if (!stripe.blocks.empty()) fresh.push_back(std::move(stripe));
