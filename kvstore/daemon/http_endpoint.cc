@@ -2,6 +2,7 @@
 #include "kvstore/daemon/http_endpoint.h"
 
 #include <civetweb.h>
+#include <pthread.h>
 
 #include <array>
 #include <cstring>
@@ -76,7 +77,7 @@ class HttpEndpoint::Core {
     mg_context* context = connection == nullptr ? nullptr : mg_get_context(connection);
     auto* self = connection == nullptr ? nullptr : static_cast<Core*>(mg_get_user_data(context));
     if (self != nullptr) {
-      if (self->context_ == nullptr) self->problem_ = message;
+      if (pthread_equal(pthread_self(), self->starter_) != 0) self->problem_ = message;
       self->log_.Debug(std::string("http: ").append(message));
     }
     return 1;
@@ -111,7 +112,10 @@ class HttpEndpoint::Core {
 
   const HttpPages pages_;
   Log& log_;
-  std::string problem_;
+  // CivetWeb's threads log too, before mg_start has returned on this one: they may read no more
+  // than what is constant.
+  const pthread_t starter_ = pthread_self();
+  std::string problem_;  // The starter's, as are those below.
   mg_context* context_ = nullptr;
   uint16_t port_ = 0;
 };
