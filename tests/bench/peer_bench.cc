@@ -32,7 +32,7 @@ constexpr uint32_t kSmall = 256 * kKiB;
 class OneMap final : public kv::MapView {
  public:
   uint64_t epoch() const override { return 1; }
-  uint16_t protocol() const override { return peer::kVersion; }
+  uint16_t protocol() const override { return kv::peer::kVersion; }
   kv::Bytes Encoded() const override { return {}; }
   kv::Status CheckIndexWriter(kv::StripeId, uint64_t) const override { return {}; }
   void OnNewer(kv::NodeId, uint64_t) override {}
