@@ -229,7 +229,8 @@ CAIRN_API cairn_code cairn_submit_touch(cairn_store* store, const cairn_chain* c
 CAIRN_API cairn_code cairn_submit_delete(cairn_store* store, const cairn_chain* chain,
                                          uint32_t first, cairn_queue* queue, uint64_t tag);
 
-/* Leases: `codes` is null or has `count` places; CAIRN_NOT_FOUND: it had ended. */
+/* Leases: `codes` is null or has `count` places; CAIRN_NOT_FOUND: it had ended. A renewed one lasts
+   as long, at most, as lookups grant there: in a cluster for 60 s. */
 CAIRN_API cairn_code cairn_submit_renew(cairn_store* store, const uint64_t* leases, size_t count,
                                         uint32_t lease_ms, cairn_code* codes, cairn_queue* queue,
                                         uint64_t tag);

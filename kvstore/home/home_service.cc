@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "kvstore/home/tenure_table.h"
+
 namespace cairn::kv {
 
 using home::Empty;
@@ -211,7 +213,7 @@ Task<Result<home::GrantAnswer>> HomeService::Grant(NodeId source, home::GrantReq
     KV_CO_RETURN_IF_ERROR(CheckHome(GroupHashOf(stripe.id)));
   }
   const LeaseOrder order{.session = SessionOf(source, request.session),
-                         .duration = request.duration};
+                         .duration = std::min(request.duration, kHomeLeaseMax)};
   home::GrantAnswer answer;
   answer.grant = co_await parts_.index.Grant(std::move(request.stripes), order);
   co_return std::move(answer);
@@ -219,7 +221,7 @@ Task<Result<home::GrantAnswer>> HomeService::Grant(NodeId source, home::GrantReq
 
 Task<Result<home::RenewAnswer>> HomeService::Renew(NodeId source, home::RenewRequest request) {
   const LeaseOrder order{.session = SessionOf(source, request.session),
-                         .duration = std::min(request.duration, Seconds(kLeaseSecondsMax))};
+                         .duration = std::min(request.duration, kHomeLeaseMax)};
   home::RenewAnswer answer;
   const std::vector<Status> renewed =
       co_await parts_.index.Renew(std::move(request.leases), order);

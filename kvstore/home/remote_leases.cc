@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kvstore/home/remote_call.h"
+#include "kvstore/home/tenure_table.h"
 
 namespace cairn::kv {
 
@@ -11,6 +12,7 @@ using home::Verb;
 
 Task<LeaseGrant> RemoteIndex::Grant(std::vector<LeaseTable::Stripe> stripes, LeaseOrder order) {
   ForgetOver();
+  order.duration = std::min(order.duration, kHomeLeaseMax);
   std::map<NodeId, std::vector<LeaseTable::Stripe>> by_home;
   for (const LeaseTable::Stripe& stripe : stripes) {
     by_home[HomeOf(GroupHashOf(stripe.id))].push_back(stripe);
@@ -73,6 +75,7 @@ Task<LeaseGrant> RemoteIndex::GrantAt(NodeId home, std::vector<LeaseTable::Strip
 
 Task<std::vector<Status>> RemoteIndex::Renew(std::vector<LeaseId> leases, LeaseOrder order) {
   ForgetOver();
+  order.duration = std::min(order.duration, kHomeLeaseMax);
   std::vector<Status> outcomes(leases.size());
   std::map<NodeId, std::vector<LeaseId>> asked;    // At each home...
   std::map<NodeId, std::vector<size_t>> places;    // ...and for which of `leases`.

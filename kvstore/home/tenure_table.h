@@ -3,7 +3,8 @@
 // Leases live in the memory of homes. So a new home evicts nothing for as long as a lease of the
 // one before it may last; and it gives none until that one must know that it is no home any more.
 // A restart makes a new home, too: its leases went with the process, and nobody told their holders.
-
+// For that time a full store cannot make room in its groups: so a home's lease is short, and is to
+// be renewed.
 #pragma once
 
 #include <vector>
@@ -11,12 +12,14 @@
 #include "kvstore/client/home_tenure.h"
 #include "kvstore/home/home_map.h"
 #include "kvstore/io/clock.h"
-#include "kvstore/types/limits.h"
 
 namespace cairn::kv {
 
+// The longest lease that any home gives: who asks for more gets so much.
+inline constexpr Nanos kHomeLeaseMax = Seconds(60);
+
 struct TenureOptions {
-  Nanos lease_max = Seconds(kLeaseSecondsMax);  // The longest lease that any home gives.
+  Nanos lease_max = kHomeLeaseMax;
   Nanos node_lease = Seconds(10);  // How long a node takes itself for a member after its last word.
 };
 

@@ -390,6 +390,38 @@ TEST(Homes, WhoIsNoHomeAnyMoreDropsNoShards) {
   for (size_t block = 0; block < 4; ++block) EXPECT_THAT(Get(world, 2, chain, block), IsOk());
 }
 
+// As long as a new home keeps everything for its sake, and no longer.
+TEST(Homes, ALeaseLastsAMinuteAtMost) {
+  World world({.tenure = {.node_lease = Seconds(2)}});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  world.RunFor(Seconds(65));  // Nothing else holds it.
+  for (const uint32_t asker : {1U, 3U}) {  // From afar, and at the home itself.
+    const ChainHit hit = Lookup(world, asker, chain, {.duration = Seconds(600)});
+    EXPECT_NE(hit.lease.value, 0u);
+    EXPECT_EQ(hit.lease_for, Seconds(60));
+    const auto renewed = world.Await(
+        world.node(asker).store->Renew({hit.lease}, {.duration = Seconds(600)}));
+    EXPECT_THAT(renewed[0], IsOk());
+  }
+  EXPECT_FALSE(Evict(world, 3, chain).ok());
+  world.RunFor(Seconds(62));
+  EXPECT_THAT(Evict(world, 3, chain), IsOk());
+}
+
+TEST(Homes, ANewHomeEvictsAfterAMinute) {
+  World world({.tenure = {.node_lease = Seconds(2)}});
+  const Chain chain = ChainAt(world, 3);
+  EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+  world.RunFor(Seconds(62));
+  MoveHome(world, chain, 3, false);
+  const uint32_t home = world.HomeOf(RunId{chain.ids[0]}).value;
+  world.RunFor(Seconds(57));
+  EXPECT_FALSE(Evict(world, home, chain).ok());
+  world.RunFor(Seconds(4));
+  EXPECT_THAT(Evict(world, home, chain), IsOk());
+}
+
 TEST(Homes, AFormerHomeRenewsNoLease) {
   World world({});
   const Chain chain = ChainAt(world, 3);
