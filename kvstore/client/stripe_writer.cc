@@ -84,13 +84,13 @@ struct StripeWriter::Appending {
     enough.emplace(loop);
     for (const uint8_t i : shards) {
       outcomes[i].reset();
-      ++(tardy[i] ? late : awaited);
+      ++(slow[i] ? late : awaited);
     }
   }
   void End(uint8_t shard, Status outcome) {
     if (outcome.ok()) ++stored;
     outcomes[shard] = std::move(outcome);
-    --(tardy[shard] ? late : awaited);
+    --(slow[shard] ? late : awaited);
     const bool may_leave = late <= manifest.parity_shards / 2U && stored > manifest.data_shards;
     if (awaited == 0 && (late == 0 || may_leave)) enough->Set();
   }
@@ -106,13 +106,13 @@ struct StripeWriter::Appending {
   }
 
   Manifest manifest;
-  std::vector<bool> tardy;  // By shard: may be left behind; its bytes lie in `buffer`.
+  std::vector<bool> slow;  // By shard: may be left behind; its bytes lie in `buffer`.
   BufferPool::Buffer buffer;
   std::vector<ShardPayload> payloads;           // One per shard.
   std::vector<std::optional<Status>> outcomes;  // Nothing: on its way.
   uint32_t stored = 0;
-  uint32_t awaited = 0;  // On their way, besides those that are tardy.
-  uint32_t late = 0;     // Tardy ones on their way.
+  uint32_t awaited = 0;  // On their way, besides slow ones.
+  uint32_t late = 0;     // Slow ones on their way.
   std::optional<Event> enough;  // The put goes on.
   enum class Fate : uint8_t { kOpen, kPublished, kDropped } fate = Fate::kOpen;
 
@@ -156,12 +156,12 @@ Task<Status> StripeWriter::WriteOnce(const StripeOrder& order) {
   if (!planned.ok()) co_return planned.status();
   const auto appending = std::make_shared<Appending>(std::move(planned).value());
   const Manifest& manifest = appending->manifest;
-  appending->tardy = FindTardy(manifest);
+  appending->slow = FindSlow(manifest);
   std::vector<Parts> blocks;
   for (const BlockWrite& block : order.blocks) blocks.push_back(PartsOf(block));
   std::vector<ShardSource> sources = SourcesOf(layout, blocks);
   for (size_t i = 0; i < sources.size(); ++i) {
-    if (appending->tardy[i]) CopyLater(sources[i], layout.shard_size);
+    if (appending->slow[i]) CopyLater(sources[i], layout.shard_size);
   }
   const auto copied = std::count_if(sources.begin(), sources.end(),
                                     [](const ShardSource& one) { return one.direct == nullptr; });
@@ -177,13 +177,16 @@ Task<Status> StripeWriter::WriteOnce(const StripeOrder& order) {
   co_return outcome;
 }
 
-std::vector<bool> StripeWriter::FindTardy(const Manifest& manifest) const {
-  const Instant now = parts_.clock.Now();
-  std::vector<bool> tardy;
-  for (const TargetId target : manifest.targets) {
-    tardy.push_back(pace_.IsTardy(target, manifest.shard_size, now));
-  }
-  return tardy;
+std::vector<bool> StripeWriter::FindSlow(const Manifest& manifest) const {
+  std::vector<bool> slow;
+  for (const TargetId target : manifest.targets) slow.push_back(pace_.IsSlow(target));
+  const auto count = static_cast<size_t>(std::count(slow.begin(), slow.end(), true));
+  // Nobody may be left behind, or more are slow than a stripe bears. And where a crash makes a
+  // stripe of shards that are found, one that comes late may bring back what was deleted meanwhile.
+  const bool none = manifest.parity_shards < 2 || count > manifest.parity_shards ||
+                    parts_.placement.RecoversFromShards();
+  if (none) slow.assign(slow.size(), false);
+  return slow;
 }
 
 Result<Manifest> StripeWriter::Plan(const StripeOrder& order, StripeLayout& layout) {

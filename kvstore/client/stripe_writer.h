@@ -46,11 +46,11 @@ struct StripeOrder {
   std::vector<BlockWrite> blocks;  // At least one; their memory is the caller's.
 };
 
-// A put waits for its targets, and one sick node has a shard of nearly every stripe. So what is
-// given to targets that are expected to be late (pace.h) lies in memory of the store, and the
-// stripe is published without them: at most half of the parity, since such a target counts among
-// those that may fail. Their appends go on; a shard that does not arrive is restored as any that is
-// lacking.
+// A put waits for its targets, and in a cluster one sick node has a shard of nearly every stripe.
+// So what is given to slow targets (pace.h) lies in memory of the store there, and the stripe is
+// published without them: at most half of the parity, since such a target counts among those that
+// may fail. Their appends go on; a shard that does not arrive is restored as any that is lacking.
+// Until it has come, whoever puts the same blocks again may store them twice.
 //
 // Loop thread only. What the parts refer to must outlive it.
 class StripeWriter {
@@ -82,8 +82,8 @@ class StripeWriter {
   struct Appending;
 
   Result<Manifest> Plan(const StripeOrder& order, StripeLayout& layout);
-  // By shard: its target is expected to be late.
-  std::vector<bool> FindTardy(const Manifest& manifest) const;
+  // By shard: it is not waited for, as its target is slow.
+  std::vector<bool> FindSlow(const Manifest& manifest) const;
   // Copies, parity and all checksums: the heavy part, on a worker when it is large.
   static void Fill(const StripeOrder& order, const StripeLayout& layout,
                    const std::vector<ShardSource>& sources, Appending& appending);

@@ -30,6 +30,7 @@ class LateAppends : public ::testing::Test {
     store_.loop().RunReady();
     for (size_t i = 0; i < 12; ++i) store_.target(i).shards.clear();
   }
+  LateAppends() { store_.placement().recovers = false; }
   ~LateAppends() override { store_.Await(store_.store().Stop()); }
 
   Store store_;
@@ -136,6 +137,34 @@ TEST_F(LateAppends, ALateShardOfAPutThatWasRefusedGoes) {
   store_.loop().RunReady();
   EXPECT_EQ(store_.target(11).appends, 13);
   for (size_t i = 0; i < 12; ++i) EXPECT_TRUE(store_.target(i).shards.empty()) << i;
+}
+
+// It would come back by a crash, from a shard that came after its deletion.
+TEST_F(LateAppends, WhereStripesAreRecoveredFromShardsAllAreWaitedFor) {
+  store_.placement().recovers = true;
+  Learn({11});
+  Event hold(store_.loop());
+  store_.target(11).hold = &hold;
+  const Chain chain = store_.MakeChain({1'200'000});
+  auto put = store_.store().Put(store_.PutOf(chain, 0, 1));
+  store_.loop().RunReady();
+  EXPECT_FALSE(put.done());
+  hold.Set();
+  EXPECT_THAT(store_.Await(std::move(put)), Each(IsOk()));
+  EXPECT_EQ(store_.stats().shards_late, 0u);
+}
+
+// Which of them were late, nobody could say: it is the load.
+TEST_F(LateAppends, OfMoreSlowTargetsThanAStripeBearsAllAreWaitedFor) {
+  Learn({3, 4, 5});
+  Event hold(store_.loop());
+  store_.target(3).hold = &hold;
+  const Chain chain = store_.MakeChain({1'200'000});
+  auto put = store_.store().Put(store_.PutOf(chain, 0, 1));
+  store_.loop().RunReady();
+  EXPECT_FALSE(put.done());
+  hold.Set();
+  EXPECT_THAT(store_.Await(std::move(put)), Each(IsOk()));
 }
 
 TEST_F(LateAppends, ATargetThatRecoversIsWaitedForAgain) {

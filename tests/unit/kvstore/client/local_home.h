@@ -7,6 +7,36 @@
 
 namespace cairn::kv {
 
+// Of one process, or (where nothing is recovered from shards) as if others wrote as well.
+class FakePlacement final : public Placement {
+ public:
+  explicit FakePlacement(const TargetSet& targets) : local_(targets) {}
+
+  std::vector<TargetId> ReplicaOrder(const NamespaceId& space, const RunId& run) const override {
+    return local_.ReplicaOrder(space, run);
+  }
+  std::span<TargetPort* const> FilersOf(const StripeId& stripe) const override {
+    return local_.FilersOf(stripe);
+  }
+  std::span<TargetPort* const> NearTargets() const override { return local_.NearTargets(); }
+  size_t width_max() const override { return local_.width_max(); }
+  std::optional<std::vector<TargetId>> ChooseTargets(size_t count, Random& random) override {
+    return local_.ChooseTargets(count, random);
+  }
+  std::optional<TargetId> ChooseOther(std::span<const TargetId> barred, Random& random) override {
+    return local_.ChooseOther(barred, random);
+  }
+  std::vector<TargetPort*> HoldersOf(const Manifest* manifest) const override {
+    return local_.HoldersOf(manifest);
+  }
+  bool RecoversFromShards() const override { return recovers; }
+
+  bool recovers = true;
+
+ private:
+  LocalPlacement local_;
+};
+
 struct LocalHome {
   struct Parts {
     Loop& loop;
@@ -27,7 +57,7 @@ struct LocalHome {
               .tenure = tenure},
              options) {}
 
-  LocalPlacement placement;
+  FakePlacement placement;
   TargetSpaceStore space_store;
   SoleHome tenure;
   Home home;

@@ -125,6 +125,7 @@ class Store {
   HomeOptions& home_options() { return home_options_; }
   FakeClock& clock() { return clock_; }
   FakeKeeper& keeper() { return keeper_; }
+  FakePlacement& placement() { return home_->placement; }
   const LackingStripes& lacking() { return home_->home.index().lacking(); }
   Loop& loop() { return loop_; }
 
