@@ -156,8 +156,8 @@ class BlockStore {
   virtual Task<Result<EachHit>> LookupEach(NamespaceId space, std::vector<BlockId> chain,
                                            uint32_t first = 0, LeaseOrder lease = {}) = 0;
 
-  // Moves the deadlines of leases to `order.duration` from now, each with its own result:
-  // kNotFound when it ended, or belongs to another session.
+  // Moves the deadlines of leases to `order.duration` from now, or as long as lookups here give one
+  // at most. Each with its own result: kNotFound when it ended, or is another session's.
   virtual Task<std::vector<Status>> Renew(std::vector<LeaseId> leases, LeaseOrder order) = 0;
   // Ends leases early. Those that ended already are no fault.
   virtual Task<Status> Release(std::vector<LeaseId> leases, SessionId session = {}) = 0;

@@ -64,17 +64,22 @@ void Pace::Begin(TargetId target, Instant now) {
 }
 
 void Pace::End(TargetId target, uint64_t bytes, Nanos took, Instant now) {
+  Fail(target, now);
   Target& at = targets_[target];
-  --at.in_flight;
-  at.progress_at = now;
   const size_t size_class = ClassOf(bytes);
   at.lates = (at.lates << 1) | (took > late_after_[size_class] ? 1U : 0U);
   const size_t bucket = BucketOf(took);
   at.took[size_class].Add(bucket);
   all_[size_class].Add(bucket);
   if (++news_[size_class] < kLearnEvery) return;
-  Learn(size_class);
+  Learn(size_class, now);
   CountSlow(now);
+}
+
+void Pace::Fail(TargetId target, Instant now) {
+  Target& at = targets_[target];
+  --at.in_flight;
+  at.progress_at = now;
 }
 
 // Of those that were asked something lately: others may be gone.
@@ -89,16 +94,19 @@ void Pace::CountSlow(Instant now) {
   few_are_slow_ = slow <= std::max<size_t>(1, asked / kSlowShare);
 }
 
-void Pace::Learn(size_t size_class) {
+void Pace::Learn(size_t size_class, Instant now) {
   news_[size_class] = 0;
   std::vector<Nanos> ordinary;
+  size_t asked = 0;
   for (const auto& [id, target] : targets_) {
+    if (now - target.progress_at > kRecent) continue;
+    ++asked;
     const Histogram& took = target.took[size_class];
     if (took.total < options_.samples_min) continue;
     ordinary.push_back(took.Percentile(options_.late_percent));
   }
   Nanos late{3 * all_[size_class].Percentile(75).value};
-  if (2 * ordinary.size() >= targets_.size()) {
+  if (2 * ordinary.size() >= asked) {
     const auto middle = ordinary.begin() + static_cast<std::ptrdiff_t>((ordinary.size() - 1) / 2);
     std::nth_element(ordinary.begin(), middle, ordinary.end());
     late = *middle;

@@ -26,6 +26,8 @@ class Pace {
   // Around each operation of a target.
   void Begin(TargetId target, Instant now);
   void End(TargetId target, uint64_t bytes, Nanos took, Instant now);
+  // Instead of End, when it failed: how fast it did so says nothing.
+  void Fail(TargetId target, Instant now);
 
   // After which time an operation of so many bytes is late: the given percentile of the median
   // target, so that a few slow targets do not make slowness ordinary. As long as few targets are
@@ -63,7 +65,7 @@ class Pace {
   static size_t ClassOf(uint64_t bytes);
   static size_t BucketOf(Nanos took);
   static Nanos UpperEnd(size_t bucket);
-  void Learn(size_t size_class);
+  void Learn(size_t size_class, Instant now);
   void CountSlow(Instant now);
 
   const PaceOptions options_;

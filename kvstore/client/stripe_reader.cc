@@ -133,7 +133,11 @@ Task<Status> StripeReader::ReadShard(SegmentLog::Range range, TargetId target) {
   pace_.Begin(target, began);
   Status outcome = co_await port->Read(range);
   const Instant ended = clock_.Now();
-  pace_.End(target, range.into.size(), ended - began, ended);
+  if (outcome.ok()) {
+    pace_.End(target, range.into.size(), ended - began, ended);
+  } else {
+    pace_.Fail(target, ended);
+  }
   targets_.Note(target, outcome);
   Count(outcome);
   co_return outcome;

@@ -329,9 +329,13 @@ Task<void> StripeWriter::AppendOne(std::shared_ptr<Appending> appending, uint8_t
   pace_.Begin(target, began);
   Status outcome = co_await port->Append(manifest, index, appending->payloads[shard]);
   const Instant ended = parts_.clock.Now();
-  pace_.End(target, manifest.shard_size, ended - began, ended);
-  parts_.targets.Note(target, outcome);
   const bool stored = outcome.ok();
+  if (stored) {
+    pace_.End(target, manifest.shard_size, ended - began, ended);
+  } else {
+    pace_.Fail(target, ended);
+  }
+  parts_.targets.Note(target, outcome);
   appending->End(shard, std::move(outcome));
   // Whom nobody waited for any more.
   if (!stored && appending->fate == Appending::Fate::kPublished) {

@@ -122,6 +122,27 @@ TEST(Pace, TwoOfTwelveAreFew) {
   EXPECT_TRUE(reads.pace.FewAreSlow());
 }
 
+// A node that is known to be silent refuses at once, and is slow when it is back.
+TEST(Pace, FailuresAreNoSpeed) {
+  Reads reads({.late_min = Millis(1)});
+  RunInTurns(reads, 1);
+  ASSERT_TRUE(reads.pace.IsSlow(TargetId{1}));
+  for (int i = 0; i < 100; ++i) {
+    reads.pace.Begin(TargetId{1}, reads.now);
+    reads.pace.Fail(TargetId{1}, reads.now);
+  }
+  EXPECT_TRUE(reads.pace.IsSlow(TargetId{1}));
+  EXPECT_FALSE(reads.pace.IsTardy(TargetId{5}, kSize, reads.now));
+}
+
+TEST(Pace, WhoIsNotAskedAnyMoreSaysNothingOfWhatIsOrdinary) {
+  Reads reads({.late_min = Millis(1)});
+  for (uint64_t target = 1; target <= 8; ++target) reads.Run(target, 64, Millis(40));
+  reads.now = reads.now + Seconds(61);
+  for (uint64_t target = 9; target <= 11; ++target) reads.Run(target, 64, Millis(2));
+  EXPECT_LE(reads.pace.LateAfter(kSize), Millis(4));
+}
+
 TEST(HedgeBudget, GivesAPartOfWhatWasAskedFor) {
   HedgeBudget budget(10);
   EXPECT_FALSE(budget.Spend(1));
