@@ -30,7 +30,8 @@ FAIL_OVER = 10.0      # Seconds after a fault in which a read may fail; in which
 # A client waits 2 s more for a node that may still write into its memory (kvstore/remote).
 RULES = history.Rules(budget=BUDGET, patience=FAIL_OVER, late=2.5)
 SPACES = (Space("faults", puts=({}, {"durable": 1}), data_shards=10, parity_shards=2),)
-SETTINGS = ("store.target_size=256 MiB", "cluster.lease=3 s")
+# Twice what all clients put meanwhile: nothing may be evicted, as a miss would not tell it from a loss.
+SETTINGS = ("store.target_size=512 MiB", "cluster.lease=3 s")
 
 
 def settle(cluster, timeout=120, **also):
@@ -66,7 +67,7 @@ class ClusterUnderFaults(unittest.TestCase):
             cls.proxy = stack.enter_context(FaultProxy(
                 f"{address}:7412", f"{address}:7499", prefix=cls.cluster.command("exec", PROXIED)))
             settle(cls.cluster)
-            cls.load = Load(cls.library, cls.cluster.folder, SPACES, pause=0.01)
+            cls.load = Load(cls.library, cls.cluster.folder, SPACES, pause=0.03)
             cls.cluster("exec", "1", "cairn", "namespace", "create", "other", "--shape", "4+2")
             for node in CLIENTS_AT:
                 cls.load.start(cls.cluster.connect(node), node)
@@ -168,7 +169,7 @@ class ClusterUnderFaults(unittest.TestCase):
             self.cluster("kill", node)
             shutil.rmtree(data)
             data.mkdir()
-            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", data], check=True)
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600m", "tmpfs", data], check=True)
             self.addClassCleanup(subprocess.run, ["umount", "-l", data], check=False)
             self.work_goes_on()
             self.cluster("start", node)
