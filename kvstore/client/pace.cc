@@ -1,4 +1,4 @@
-// Histograms that forget by halving; thresholds are computed anew every few reads.
+// Histograms that forget by halving; thresholds are computed anew every few operations.
 #include "kvstore/client/pace.h"
 
 #include <algorithm>
@@ -64,8 +64,7 @@ void Pace::Begin(TargetId target, Instant now) {
 }
 
 void Pace::End(TargetId target, uint64_t bytes, Nanos took, Instant now) {
-  Fail(target, now);
-  Target& at = targets_[target];
+  Target& at = Leave(target, now);
   const size_t size_class = ClassOf(bytes);
   at.lates = (at.lates << 1) | (took > late_after_[size_class] ? 1U : 0U);
   const size_t bucket = BucketOf(took);
@@ -76,10 +75,11 @@ void Pace::End(TargetId target, uint64_t bytes, Nanos took, Instant now) {
   CountSlow(now);
 }
 
-void Pace::Fail(TargetId target, Instant now) {
+Pace::Target& Pace::Leave(TargetId target, Instant now) {
   Target& at = targets_[target];
   --at.in_flight;
   at.progress_at = now;
+  return at;
 }
 
 // Of those that were asked something lately: others may be gone.

@@ -27,7 +27,7 @@ class Pace {
   void Begin(TargetId target, Instant now);
   void End(TargetId target, uint64_t bytes, Nanos took, Instant now);
   // Instead of End, when it failed: how fast it did so says nothing.
-  void Fail(TargetId target, Instant now);
+  void Fail(TargetId target, Instant now) { Leave(target, now); }
 
   // After which time an operation of so many bytes is late: the given percentile of the median
   // target, so that a few slow targets do not make slowness ordinary. As long as few targets are
@@ -62,6 +62,8 @@ class Pace {
     bool is_slow() const;
   };
 
+  // One of its operations is over.
+  Target& Leave(TargetId target, Instant now);
   static size_t ClassOf(uint64_t bytes);
   static size_t BucketOf(Nanos took);
   static Nanos UpperEnd(size_t bucket);

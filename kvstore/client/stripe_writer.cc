@@ -94,7 +94,7 @@ struct StripeWriter::Appending {
     const bool may_leave = late <= manifest.parity_shards / 2U && stored > manifest.data_shards;
     if (awaited == 0 && (late == 0 || may_leave)) enough->Set();
   }
-  // Those that have ended so, or (of kNoSpace) otherwise than well.
+  // Of the shards whose appends have ended.
   std::vector<uint8_t> WithoutRoom() const {
     return Where([](Code code) { return code == Code::kNoSpace; });
   }

@@ -74,7 +74,7 @@ Task<Status> ClusterMember::OpenNetwork() {
   caller_ = std::make_unique<PeerCaller>(parts_.loop, parts_.clock, *network_, map_);
   map_.FetchBy(*caller_);
   const auto find_own = [this](TargetId id) { return FindOwn(id); };
-  const PeerServiceOptions service_options{.version_max = options_.agent.self.protocol_max};
+  const PeerServiceOptions service_options{.version_max = options_.protocol_max};
   service_ = std::make_unique<PeerService>(parts_.clock, map_, find_own, service_options);
   service_->Serve(*network_);
   const CoordinatorOptions coordinator{.cluster = options_.agent.cluster,

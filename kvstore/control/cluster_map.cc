@@ -116,6 +116,8 @@ Status CheckGroups(const ClusterMap& map) {
   return Status();
 }
 
+}  // namespace
+
 uint16_t CommonProtocol(std::span<const NodeEntry> nodes) {
   uint16_t lowest = 0;
   for (const NodeEntry& node : nodes) {
@@ -124,8 +126,6 @@ uint16_t CommonProtocol(std::span<const NodeEntry> nodes) {
   }
   return lowest;
 }
-
-}  // namespace
 
 Result<MapContent> EmptyMap(const ClusterShape& shape) {
   KV_RETURN_IF_ERROR(CheckShape(shape));

@@ -149,7 +149,7 @@ class ClusterMap {
   // A set drawn by weight; null when there is none that takes puts.
   const StripeSet* DrawSet(Random& random) const;
 
-  // The highest version that all nodes speak which are not lost and not joining; 0 when none is.
+  // Of its nodes.
   uint16_t protocol() const { return protocol_; }
 
  private:
@@ -160,6 +160,9 @@ class ClusterMap {
   std::vector<uint64_t> set_weights_;                        // Sums up to and including each set.
   uint16_t protocol_ = 0;
 };
+
+// The highest version that all nodes speak which are not lost and not joining; 0 when none is.
+uint16_t CommonProtocol(std::span<const NodeEntry> nodes);
 
 // The failure domain of a target as a number: equal numbers may not stand in one set or group.
 uint64_t DomainOf(const ClusterShape& shape, const TargetEntry& target);

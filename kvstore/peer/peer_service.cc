@@ -151,37 +151,40 @@ Task<Network::Reply> PeerService::Handle(Work work, ByteSpan fields) {
 
 // --- Shards -------------------------------------------------------------------------------------
 
-// What it is when it comes is taken for what was sent.
 Task<Network::Reply> PeerService::Do(Work work, peer::AppendRequestV1 request) {
-  peer::AppendRequest now{.manifest = std::move(request.manifest),
-                          .index = request.index,
-                          .checksum = Checksum(std::as_const(work.payload).span())};
-  return Do(std::move(work), std::move(now));
+  return Append(std::move(work), std::move(request.manifest), request.index, std::nullopt);
 }
 
 Task<Network::Reply> PeerService::Do(Work work, peer::AppendRequest request) {
-  if (work.payload.size() != request.manifest.shard_size) {
+  return Append(std::move(work), std::move(request.manifest), request.index, request.checksum);
+}
+
+Task<Network::Reply> PeerService::Append(Work work, Manifest manifest, ShardIndex index,
+                                         std::optional<uint64_t> sent) {
+  if (work.payload.size() != manifest.shard_size) {
     ++stats_.requests_malformed;
     co_return SayDone(work.target, Status(Code::kInvalid, "the payload is not one shard"));
   }
   if (Overloaded(work.source, work.payload.size())) {
     co_return SayDone(work.target, Status(Code::kOverloaded));
   }
-  if (Checksum(std::as_const(work.payload).span()) != request.checksum) {
+  const Share share(*this, work.source, work.payload.size());
+  const uint64_t checksum = Checksum(std::as_const(work.payload).span());
+  if (sent && *sent != checksum) {
     ++stats_.payloads_damaged;
     co_return SayDone(work.target, Status(Code::kUnavailable, "the shard was damaged on its way"));
   }
-  const Share share(*this, work.source, work.payload.size());
-  const Status outcome = co_await AppendPatiently(work, request);
+  const Status outcome = co_await AppendPatiently(work, manifest, index, checksum);
   if (outcome.ok()) stats_.bytes_appended += work.payload.size();
   co_return SayDone(work.target, outcome);
 }
 
-Task<Status> PeerService::AppendPatiently(const Work& work, const peer::AppendRequest& request) {
+Task<Status> PeerService::AppendPatiently(const Work& work, const Manifest& manifest,
+                                          ShardIndex index, uint64_t checksum) {
   constexpr int kRoomAttempts = 4;
-  const ShardPayload shard{work.payload.span(), request.checksum};
+  const ShardPayload shard{work.payload.span(), checksum};
   for (int attempt = 0;; ++attempt) {
-    Status outcome = co_await work.target->Append(request.manifest, request.index, shard);
+    Status outcome = co_await work.target->Append(manifest, index, shard);
     const bool again = outcome.code() == Code::kNoSpace && keeper_ != nullptr &&
                        attempt < kRoomAttempts && !IsLate(work);
     if (!again) co_return outcome;

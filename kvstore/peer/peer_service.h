@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -88,7 +89,11 @@ class PeerService {
   Task<Network::Reply> Do(Work work, peer::ProbeRequest request);
   Task<Network::Reply> Do(Work work, peer::GetMapRequest request);
   Task<Network::Reply> Do(Work work, peer::HomeRequest request);
-  Task<Status> AppendPatiently(const Work& work, const peer::AppendRequest& request);
+  // `sent`: the checksum that its sender tells of the payload.
+  Task<Network::Reply> Append(Work work, Manifest manifest, ShardIndex index,
+                              std::optional<uint64_t> sent);
+  Task<Status> AppendPatiently(const Work& work, const Manifest& manifest, ShardIndex index,
+                               uint64_t checksum);
 
   peer::AnswerHead HeadOf(const TargetPort* target) const;
   template <typename Value>

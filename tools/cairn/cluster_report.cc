@@ -5,6 +5,7 @@
 #include <set>
 
 #include "kvstore/config/quantity.h"
+#include "kvstore/control/cluster_map.h"
 #include "kvstore/control/cluster_view.h"
 #include "tools/planner/table.h"
 
@@ -40,19 +41,9 @@ std::string Joined(const std::vector<std::string>& words) {
   return text.empty() ? "-" : text;
 }
 
-// As ClusterMap::protocol; 0 when no node is up.
-uint16_t ProtocolOf(const ClusterInfo& cluster) {
-  uint16_t lowest = 0;
-  for (const NodeEntry& node : cluster.nodes) {
-    if (node.state == MemberState::kLost || node.state == MemberState::kJoining) continue;
-    lowest = lowest == 0 ? node.protocol_max : std::min(lowest, node.protocol_max);
-  }
-  return lowest;
-}
-
 // In the middle of an upgrade, also who is to follow.
 std::string ProtocolText(const ClusterInfo& cluster) {
-  const uint16_t spoken = ProtocolOf(cluster);
+  const uint16_t spoken = kv::CommonProtocol(cluster.nodes);
   std::vector<std::string> behind;
   bool some_ahead = false;
   for (const NodeEntry& node : cluster.nodes) {
@@ -259,7 +250,7 @@ Json ClusterJson(const ClusterOverview& seen, const std::string& address) {
   json["coordinator"] =
       has_coordinator ? Json(NodeNameOf(cluster, cluster.coordinator)) : Json();
   json["control_store_answers"] = cluster.control.ok();
-  json["protocol"] = ProtocolOf(cluster);
+  json["protocol"] = kv::CommonProtocol(cluster.nodes);
   json["groups"] = cluster.groups;
   json["groups_homeless"] = cluster.groups_homeless;
   json["groups_filling"] = cluster.groups_filling;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -81,7 +82,7 @@ bool IsUnixTime(const std::string& word) {
 
 class Phrase {
  public:
-  Phrase(std::vector<Word> words, size_t at) : words_(std::move(words)), at_(at) {}
+  Phrase(std::span<const Word> words, size_t at) : words_(words), at_(at) {}
 
   bool IsDateOrTime() const {
     const std::string& word = words_[at_].text;
@@ -114,7 +115,7 @@ class Phrase {
     return (at_ > 0 && joined(at_)) || (at_ + 1 < words_.size() && joined(at_ + 1));
   }
 
-  std::vector<Word> words_;
+  std::span<const Word> words_;
   size_t at_;
 };
 
@@ -138,7 +139,7 @@ bool IsInChineseDate(std::string_view text, size_t at) {
 }  // namespace
 
 bool IsInDateOrTime(std::string_view text, size_t at) {
-  std::vector<Word> words = Split(text);
+  const std::vector<Word> words = Split(text);
   for (size_t i = 0; i < words.size(); ++i) {
     // The end belongs to it: "1" became "10".
     const bool within = words[i].end >= at && words[i].end - words[i].text.size() <= at;

@@ -30,6 +30,20 @@ class LateAppends : public ::testing::Test {
     store_.loop().RunReady();
     for (size_t i = 0; i < 12; ++i) store_.target(i).shards.clear();
   }
+  // Whether a put waits for these, while their appends are held.
+  bool WaitsFor(std::vector<size_t> held) {
+    Event hold(store_.loop());
+    for (const size_t i : held) store_.target(i).hold = &hold;
+    const Chain chain = store_.MakeChain({1'200'000});
+    auto put = store_.store().Put(store_.PutOf(chain, 0, 1));
+    store_.loop().RunReady();
+    const bool waits = !put.done();
+    hold.Set();
+    EXPECT_THAT(store_.Await(std::move(put)), Each(IsOk()));
+    for (const size_t i : held) store_.target(i).hold = nullptr;
+    store_.loop().RunReady();
+    return waits;
+  }
   LateAppends() { store_.placement().recovers = false; }
   ~LateAppends() override { store_.Await(store_.store().Stop()); }
 
@@ -64,48 +78,28 @@ TEST_F(LateAppends, APutDoesNotWaitForASlowTargetAndItsShardArrives) {
 
 TEST_F(LateAppends, OfTwoSlowTargetsOneIsWaitedFor) {
   Learn({3, 4});
-  Event one(store_.loop());
-  Event other(store_.loop());
-  store_.target(3).hold = &one;
-  store_.target(4).hold = &other;
-  const Chain chain = store_.MakeChain({1'200'000});
-  auto put = store_.store().Put(store_.PutOf(chain, 0, 1));
-  store_.loop().RunReady();
-  EXPECT_FALSE(put.done());
-  other.Set();
-  EXPECT_THAT(store_.Await(std::move(put)), Each(IsOk()));
-  one.Set();
-  store_.loop().RunReady();
+  EXPECT_TRUE(WaitsFor({3, 4}));
+  EXPECT_FALSE(WaitsFor({3}));
+  EXPECT_FALSE(WaitsFor({4}));
+}
+
+TEST_F(LateAppends, OrdinaryTargetsAreAlwaysWaitedFor) {
+  Learn({3});
+  EXPECT_TRUE(WaitsFor({5}));
 }
 
 TEST_F(LateAppends, HalfOfTheParityIsAlwaysWaitedFor) {
   store_.space = store_.Attach({.name = "wide", .fingerprint = "f", .data_shards = 8,
                                 .parity_shards = 4, .run_blocks = 8}).value();
   Learn({3, 4, 5});
-  Event one(store_.loop());
-  Event others(store_.loop());
-  for (const size_t i : {3, 4, 5}) store_.target(i).hold = i == 3 ? &one : &others;
-  const Chain chain = store_.MakeChain({1'200'000});
-  auto put = store_.store().Put(store_.PutOf(chain, 0, 1));
-  store_.loop().RunReady();
-  EXPECT_FALSE(put.done());
-  one.Set();
-  EXPECT_THAT(store_.Await(std::move(put)), Each(IsOk()));
-  others.Set();
-  store_.loop().RunReady();
+  EXPECT_TRUE(WaitsFor({3, 4, 5}));
+  EXPECT_FALSE(WaitsFor({4, 5}));
 }
 
 TEST_F(LateAppends, BesideALostTargetTheSlowOneIsWaitedFor) {
   Learn({3});
-  Event hold(store_.loop());
-  store_.target(3).hold = &hold;
   store_.target(7).down = true;
-  const Chain chain = store_.MakeChain({1'200'000});
-  auto put = store_.store().Put(store_.PutOf(chain, 0, 1));
-  store_.loop().RunReady();
-  EXPECT_FALSE(put.done());
-  hold.Set();
-  EXPECT_THAT(store_.Await(std::move(put)), Each(IsOk()));
+  EXPECT_TRUE(WaitsFor({3}));
   EXPECT_EQ(store_.stats().stripes_degraded, 1u);
 }
 
@@ -143,43 +137,23 @@ TEST_F(LateAppends, ALateShardOfAPutThatWasRefusedGoes) {
 TEST_F(LateAppends, WhereStripesAreRecoveredFromShardsAllAreWaitedFor) {
   store_.placement().recovers = true;
   Learn({11});
-  Event hold(store_.loop());
-  store_.target(11).hold = &hold;
-  const Chain chain = store_.MakeChain({1'200'000});
-  auto put = store_.store().Put(store_.PutOf(chain, 0, 1));
-  store_.loop().RunReady();
-  EXPECT_FALSE(put.done());
-  hold.Set();
-  EXPECT_THAT(store_.Await(std::move(put)), Each(IsOk()));
+  EXPECT_TRUE(WaitsFor({11}));
   EXPECT_EQ(store_.stats().shards_late, 0u);
 }
 
 // Which of them were late, nobody could say: it is the load.
 TEST_F(LateAppends, OfMoreSlowTargetsThanAStripeBearsAllAreWaitedFor) {
   Learn({3, 4, 5});
-  Event hold(store_.loop());
-  store_.target(3).hold = &hold;
-  const Chain chain = store_.MakeChain({1'200'000});
-  auto put = store_.store().Put(store_.PutOf(chain, 0, 1));
-  store_.loop().RunReady();
-  EXPECT_FALSE(put.done());
-  hold.Set();
-  EXPECT_THAT(store_.Await(std::move(put)), Each(IsOk()));
+  EXPECT_TRUE(WaitsFor({3}));
 }
 
 TEST_F(LateAppends, ATargetThatRecoversIsWaitedForAgain) {
   Learn({11});
+  EXPECT_FALSE(WaitsFor({11}));
   for (int put = 0; put < 32; ++put) {
     EXPECT_THAT(store_.Put(store_.MakeChain({1'200'000})), Each(IsOk()));
   }
-  Event hold(store_.loop());
-  store_.target(11).hold = &hold;
-  const Chain chain = store_.MakeChain({1'200'000});
-  auto put = store_.store().Put(store_.PutOf(chain, 0, 1));
-  store_.loop().RunReady();
-  EXPECT_FALSE(put.done());
-  hold.Set();
-  EXPECT_THAT(store_.Await(std::move(put)), Each(IsOk()));
+  EXPECT_TRUE(WaitsFor({11}));
 }
 
 }  // namespace
