@@ -36,6 +36,7 @@ class BlockReader {
   Task<void> Stop() { return reader_.Stop(); }
 
   StripeReader& stripes() { return reader_; }
+  const StripeReader& stripes() const { return reader_; }
   uint64_t memory_bytes() const {
     return reader_.memory_bytes() + gathers_.memory_bytes() + cache_.memory_bytes();
   }

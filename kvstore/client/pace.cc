@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "kvstore/io/network.h"
+
 namespace cairn::kv {
 namespace {
 
@@ -15,7 +17,8 @@ constexpr Nanos kRecent = Seconds(60);
 
 }  // namespace
 
-void Pace::Histogram::Add(size_t bucket) {
+template <typename Id>
+void PaceOf<Id>::Histogram::Add(size_t bucket) {
   ++counts[bucket];
   if (++total < kSamplesMax) return;
   total = 0;
@@ -25,7 +28,8 @@ void Pace::Histogram::Add(size_t bucket) {
   }
 }
 
-Nanos Pace::Histogram::Percentile(uint32_t percent) const {
+template <typename Id>
+Nanos PaceOf<Id>::Histogram::Percentile(uint32_t percent) const {
   const uint32_t wanted = std::max<uint32_t>(1, (total * percent + 99) / 100);
   uint32_t below = 0;
   for (size_t i = 0; i < kBuckets; ++i) {
@@ -35,7 +39,8 @@ Nanos Pace::Histogram::Percentile(uint32_t percent) const {
   return kUnknown;
 }
 
-size_t Pace::ClassOf(uint64_t bytes) {
+template <typename Id>
+size_t PaceOf<Id>::ClassOf(uint64_t bytes) {
   size_t size_class = 0;
   for (uint64_t limit = 16 * 1024; bytes > limit && size_class + 1 < kClasses; limit *= 4) {
     ++size_class;
@@ -43,27 +48,32 @@ size_t Pace::ClassOf(uint64_t bytes) {
   return size_class;
 }
 
-size_t Pace::BucketOf(Nanos took) {
+template <typename Id>
+size_t PaceOf<Id>::BucketOf(Nanos took) {
   const auto micros = static_cast<uint64_t>(std::max<int64_t>(1, took.value / 1000));
   const auto width = static_cast<size_t>(std::bit_width(micros));
   const size_t upper_half = width > 1 ? (micros >> (width - 2)) & 1 : 0;
   return std::min(kBuckets - 1, 2 * width + upper_half);
 }
 
-Nanos Pace::UpperEnd(size_t bucket) {
+template <typename Id>
+Nanos PaceOf<Id>::UpperEnd(size_t bucket) {
   const size_t width = std::max<size_t>(1, bucket / 2);
   const int64_t low = int64_t{1} << (width - 1);
   return Micros(bucket % 2 == 0 ? low + (low + 1) / 2 : 2 * low);
 }
 
-bool Pace::Target::is_slow() const { return std::popcount(lates) >= kSlowLates; }
+template <typename Id>
+bool PaceOf<Id>::Target::is_slow() const { return std::popcount(lates) >= kSlowLates; }
 
-void Pace::Begin(TargetId target, Instant now) {
+template <typename Id>
+void PaceOf<Id>::Begin(Id target, Instant now) {
   Target& at = targets_[target];
   if (at.in_flight++ == 0) at.progress_at = now;
 }
 
-void Pace::End(TargetId target, uint64_t bytes, Nanos took, Instant now) {
+template <typename Id>
+void PaceOf<Id>::End(Id target, uint64_t bytes, Nanos took, Instant now) {
   Target& at = Leave(target, now);
   const size_t size_class = ClassOf(bytes);
   at.lates = (at.lates << 1) | (took > late_after_[size_class] ? 1U : 0U);
@@ -75,7 +85,8 @@ void Pace::End(TargetId target, uint64_t bytes, Nanos took, Instant now) {
   CountSlow(now);
 }
 
-Pace::Target& Pace::Leave(TargetId target, Instant now) {
+template <typename Id>
+typename PaceOf<Id>::Target& PaceOf<Id>::Leave(Id target, Instant now) {
   Target& at = targets_[target];
   --at.in_flight;
   at.progress_at = now;
@@ -83,7 +94,8 @@ Pace::Target& Pace::Leave(TargetId target, Instant now) {
 }
 
 // Of those that were asked something lately: others may be gone.
-void Pace::CountSlow(Instant now) {
+template <typename Id>
+void PaceOf<Id>::CountSlow(Instant now) {
   size_t asked = 0;
   size_t slow = 0;
   for (const auto& [id, target] : targets_) {
@@ -94,7 +106,8 @@ void Pace::CountSlow(Instant now) {
   few_are_slow_ = slow <= std::max<size_t>(1, asked / kSlowShare);
 }
 
-void Pace::Learn(size_t size_class, Instant now) {
+template <typename Id>
+void PaceOf<Id>::Learn(size_t size_class, Instant now) {
   news_[size_class] = 0;
   std::vector<Nanos> ordinary;
   size_t asked = 0;
@@ -116,14 +129,17 @@ void Pace::Learn(size_t size_class, Instant now) {
   late_after_[size_class] = std::max(options_.late_min, late);
 }
 
-Nanos Pace::LateAfter(uint64_t bytes) const { return late_after_[ClassOf(bytes)]; }
+template <typename Id>
+Nanos PaceOf<Id>::LateAfter(uint64_t bytes) const { return late_after_[ClassOf(bytes)]; }
 
-bool Pace::IsSlow(TargetId target) const {
+template <typename Id>
+bool PaceOf<Id>::IsSlow(Id target) const {
   const auto found = targets_.find(target);
   return found != targets_.end() && found->second.is_slow();
 }
 
-bool Pace::IsTardy(TargetId target, uint64_t bytes, Instant now) const {
+template <typename Id>
+bool PaceOf<Id>::IsTardy(Id target, uint64_t bytes, Instant now) const {
   const auto found = targets_.find(target);
   if (found == targets_.end()) return false;
   const Target& at = found->second;
@@ -131,6 +147,24 @@ bool Pace::IsTardy(TargetId target, uint64_t bytes, Instant now) const {
   const Nanos late = LateAfter(bytes);
   return late != kUnknown && at.in_flight > 0 && now - at.progress_at > late;
 }
+
+template <typename Id>
+std::optional<std::vector<Id>> PaceOf<Id>::SlowOnes(Instant now) const {
+  const bool knows = std::any_of(late_after_.begin(), late_after_.end(),
+                                 [](Nanos late) { return late != kUnknown; });
+  size_t asked = 0;
+  std::vector<Id> slow;
+  for (const auto& [id, target] : targets_) {
+    if (now - target.progress_at > kRecent) continue;
+    ++asked;
+    if (target.is_slow()) slow.push_back(id);
+  }
+  if (!knows || asked == 0) return std::nullopt;
+  return slow;
+}
+
+template class PaceOf<TargetId>;
+template class PaceOf<NodeId>;
 
 void HedgeBudget::Earn(uint64_t bytes) {
   hundredths_ = std::min(hundredths_ + bytes * percent_, kSavedMax * 100);

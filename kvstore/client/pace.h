@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "kvstore/base/time.h"
@@ -18,16 +19,18 @@ struct PaceOptions {
   uint32_t samples_min = 32;   // Of a size, before anything is said of it.
 };
 
-// Of operations of one kind. Pure. Sizes are taken together by factors of four.
-class Pace {
+// Of operations of one kind. Pure. Sizes are taken together by factors of four. An Id is that of
+// whoever is asked: a target, or a node.
+template <typename Id>
+class PaceOf {
  public:
-  explicit Pace(PaceOptions options) : options_(options) {}
+  explicit PaceOf(PaceOptions options) : options_(options) {}
 
   // Around each operation of a target.
-  void Begin(TargetId target, Instant now);
-  void End(TargetId target, uint64_t bytes, Nanos took, Instant now);
+  void Begin(Id target, Instant now);
+  void End(Id target, uint64_t bytes, Nanos took, Instant now);
   // Instead of End, when it failed: how fast it did so says nothing.
-  void Fail(TargetId target, Instant now) { Leave(target, now); }
+  void Fail(Id target, Instant now) { Leave(target, now); }
 
   // After which time an operation of so many bytes is late: the given percentile of the median
   // target, so that a few slow targets do not make slowness ordinary. As long as few targets are
@@ -36,12 +39,14 @@ class Pace {
   Nanos LateAfter(uint64_t bytes) const;
 
   // A quarter of its last operations were late.
-  bool IsSlow(TargetId target) const;
+  bool IsSlow(Id target) const;
   // Whether one that starts now will probably be late: the target is slow, or none has ended for
   // that long while some wait.
-  bool IsTardy(TargetId target, uint64_t bytes, Instant now) const;
+  bool IsTardy(Id target, uint64_t bytes, Instant now) const;
   // The slow targets are so few that to do without them costs no more than if they were lost.
   bool FewAreSlow() const { return few_are_slow_; }
+  // The slow ones of those that were asked something lately; nothing as long as nothing is known.
+  std::optional<std::vector<Id>> SlowOnes(Instant now) const;
 
  private:
   static constexpr size_t kClasses = 6;
@@ -63,7 +68,7 @@ class Pace {
   };
 
   // One of its operations is over.
-  Target& Leave(TargetId target, Instant now);
+  Target& Leave(Id target, Instant now);
   static size_t ClassOf(uint64_t bytes);
   static size_t BucketOf(Nanos took);
   static Nanos UpperEnd(size_t bucket);
@@ -71,13 +76,15 @@ class Pace {
   void CountSlow(Instant now);
 
   const PaceOptions options_;
-  std::map<TargetId, Target> targets_;
+  std::map<Id, Target> targets_;
   bool few_are_slow_ = true;
   std::array<Histogram, kClasses> all_;
   std::array<Nanos, kClasses> late_after_{kUnknown, kUnknown, kUnknown,
                                           kUnknown, kUnknown, kUnknown};
   std::array<uint32_t, kClasses> news_{};  // Since late_after_ was computed.
 };
+
+using Pace = PaceOf<TargetId>;
 
 // What may be read in addition, as a part of what was asked for. In bytes, since one hedge of a
 // small block reads as many shards as the stripe is wide.

@@ -67,6 +67,7 @@ class StripeReader {
   // For whoever restores whole shards. See BufferPool::Take.
   BufferPool& rebuilds() { return rebuilds_; }
 
+  const Pace& pace() const { return pace_; }  // Of reads.
   uint64_t memory_bytes() const { return copies_.memory_bytes() + rebuilds_.memory_bytes(); }
 
  private:

@@ -75,6 +75,7 @@ class StripeWriter {
   // Resolves when no shard is on its way. No call may be in flight or follow.
   Task<void> Stop() { return appends_.Close(); }
 
+  const Pace& pace() const { return pace_; }  // Of appends.
   uint64_t memory_bytes() const { return buffers_.memory_bytes(); }
 
  private:
@@ -98,7 +99,7 @@ class StripeWriter {
 
   WriterParts parts_;
   const uint64_t shard_size_max_;
-  Pace pace_;  // Of appends.
+  Pace pace_;
   BufferPool buffers_;
   std::vector<StripeId> in_flight_;
   Gate appends_;

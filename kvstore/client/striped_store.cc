@@ -29,7 +29,14 @@ StripedStore::StripedStore(StripedStoreParts parts, StripedStoreOptions options)
                .network = parts.network},
               options.reader, options.cache) {
   parts.home.index().set_on_removed([this](StripeId stripe) { reader_.Forget(stripe); });
+  parts.targets.set_is_slow([this](TargetId id) {
+    const Pace& reads = reader_.stripes().pace();
+    const Pace& appends = writer_.pace();
+    return (reads.FewAreSlow() && reads.IsSlow(id)) || (appends.FewAreSlow() && appends.IsSlow(id));
+  });
 }
+
+StripedStore::~StripedStore() { parts_.targets.set_is_slow({}); }
 
 Task<void> StripedStore::Stop() {
   co_await writer_.Stop();
@@ -218,6 +225,18 @@ uint32_t StripedStore::NowSeconds() const {
 RunKey StripedStore::RunOf(const SpaceRecord& space, const std::vector<BlockId>& chain,
                            size_t at) const {
   return {space.id, RunId{chain[at - at % space.run_blocks]}};
+}
+
+std::optional<std::vector<TargetId>> StripedStore::SlowTargets() const {
+  const Instant now = parts_.clock.Now();
+  auto slow = reader_.stripes().pace().SlowOnes(now);
+  auto slow_to_write = writer_.pace().SlowOnes(now);
+  if (!slow) return slow_to_write;
+  for (const TargetId id : slow_to_write.value_or(std::vector<TargetId>())) {
+    if (std::find(slow->begin(), slow->end(), id) == slow->end()) slow->push_back(id);
+  }
+  std::sort(slow->begin(), slow->end());  // The same in each report.
+  return slow;
 }
 
 StoreStats StripedStore::FullStats() {

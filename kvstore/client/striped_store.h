@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,6 +52,7 @@ class StripedStore final : public BlockStore, public SessionHost {
  public:
   // Everything in `parts` must outlive it.
   StripedStore(StripedStoreParts parts, StripedStoreOptions options);
+  ~StripedStore() override;
 
   // Reads the namespaces, and counts what they have. Call it once, before anything else.
   Task<Status> LoadSpaces();
@@ -86,6 +88,8 @@ class StripedStore final : public BlockStore, public SessionHost {
   Home& home() { return parts_.home; }
   StripeReader& reader() { return reader_.stripes(); }
   StripeWriter& writer() { return writer_; }
+  // Targets whose reads or appends are slow lately (pace.h); nothing as long as nothing is known.
+  std::optional<std::vector<TargetId>> SlowTargets() const;
   StoreStats& stats() { return parts_.home.stats(); }
   // With those of its parts; what targets count comes on top.
   StoreStats FullStats();

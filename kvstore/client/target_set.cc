@@ -80,13 +80,23 @@ uint32_t TargetSet::ShardsAtHand(const Manifest& manifest) const {
 }
 
 Task<std::vector<Status>> TargetSet::AskShards(const Manifest& manifest) const {
+  return AskShards(manifest, 0);
+}
+
+Task<std::vector<Status>> TargetSet::AskShards(const Manifest& manifest, size_t unasked) const {
   std::vector<Status> outcomes(manifest.targets.size(),
                                Status(Code::kUnavailable, "its target is gone"));
   std::vector<std::pair<size_t, Task<Status>>> calls;
   for (size_t i = 0; i < manifest.targets.size(); ++i) {
     TargetPort* port = Find(manifest.targets[i]);
     const ShardIndex index{static_cast<uint8_t>(i)};
-    if (port != nullptr) calls.emplace_back(i, port->Holds(manifest.stripe, index));
+    if (port == nullptr) continue;
+    if (unasked > 0 && is_slow_ && is_slow_(port->id())) {
+      --unasked;
+      outcomes[i] = Status(Code::kUnavailable, "its target is slow, and was not asked");
+      continue;
+    }
+    calls.emplace_back(i, port->Holds(manifest.stripe, index));
   }
   for (auto& [i, call] : calls) outcomes[i] = co_await call;
   co_return outcomes;
@@ -94,11 +104,12 @@ Task<std::vector<Status>> TargetSet::AskShards(const Manifest& manifest) const {
 
 Task<bool> TargetSet::IsWhole(const Manifest& manifest) const {
   if (ShardsAtHand(manifest) < manifest.shard_count()) co_return false;
-  const std::vector<Status> shards = co_await AskShards(manifest);
-  const auto there = static_cast<uint32_t>(std::count_if(
-      shards.begin(), shards.end(), [](const Status& one) { return one.ok(); }));
   const uint32_t needed =
       std::min<uint32_t>(manifest.shard_count(), uint32_t{manifest.data_shards} + 1);
+  const std::vector<Status> shards =
+      co_await AskShards(manifest, manifest.shard_count() - needed);
+  const auto there = static_cast<uint32_t>(std::count_if(
+      shards.begin(), shards.end(), [](const Status& one) { return one.ok(); }));
   co_return CountLost(shards) == 0 && there >= needed;
 }
 

@@ -1,7 +1,9 @@
 // The targets that a client knows, and how each has behaved lately.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "kvstore/client/target_choice.h"
@@ -29,6 +31,9 @@ class TargetSet {
 
   // A target that fails several times in a row takes no writes for a while.
   void Note(TargetId id, const Status& outcome);
+  // Who says which targets are slow; nobody at first. What it refers to must outlive this, or be
+  // taken back.
+  void set_is_slow(std::function<bool(TargetId)> is_slow) { is_slow_ = std::move(is_slow); }
   // Takes no writes for a while, as of now.
   void Suspect(TargetId id);
 
@@ -37,7 +42,8 @@ class TargetSet {
   // Asks each target whether it holds its shard: what TargetPort::Holds says, by shard, and
   // kUnavailable for targets that are not there. `manifest` must live until the task is done.
   Task<std::vector<Status>> AskShards(const Manifest& manifest) const;
-  // By their answers: none of its shards is lost, and one more than it takes is surely there.
+  // By their answers: none of its shards is lost, and one more than it takes is surely there. Slow
+  // targets are not asked as far as the others are enough for that.
   Task<bool> IsWhole(const Manifest& manifest) const;
   // By their answers: more of its shards are lost than parity replaces.
   Task<bool> IsLost(const Manifest& manifest) const;
@@ -48,10 +54,14 @@ class TargetSet {
     Instant suspect_until;
   };
 
+  // But for at most `unasked` slow ones.
+  Task<std::vector<Status>> AskShards(const Manifest& manifest, size_t unasked) const;
+
   Clock& clock_;
   std::vector<TargetPort*> ports_;  // By ascending id.
   std::vector<TargetId> ids_;
   std::map<TargetId, Health> health_;
+  std::function<bool(TargetId)> is_slow_;
 };
 
 }  // namespace cairn::kv

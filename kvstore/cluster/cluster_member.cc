@@ -10,6 +10,8 @@ namespace {
 constexpr Nanos kReportEvery = Seconds(1);
 constexpr Nanos kUsageEvery = Seconds(10);
 
+using NoTargets = std::vector<TargetId>;
+
 Status Explain(const Status& why, const std::string& words) {
   return Status(why.code(), words + ": " + why.message());
 }
@@ -80,7 +82,8 @@ Task<Status> ClusterMember::OpenNetwork() {
   const CoordinatorOptions coordinator{.cluster = options_.agent.cluster,
                                        .self = self,
                                        .shape = options_.shape,
-                                       .membership = options_.membership};
+                                       .membership = options_.membership,
+                                       .slow = options_.slow};
   coordinator_ = std::make_unique<Coordinator>(parts_.loop, parts_.clock, parts_.control,
                                                parts_.random, parts_.log, coordinator);
   coordinator_->Start();
@@ -261,6 +264,12 @@ void ClusterMember::Report() {
   NodeWork work{.vacated = duties_->vacated(), .filled = {}};
   work.filled.assign(sync_->filled().begin(), sync_->filled().end());
   agent_->SetWork(std::move(work));
+  auto slow = served_->store.SlowTargets();
+  if (slow) {
+    agent_->SetSlow(SlowReport{.by = agent_->id(), .slow = std::move(*slow)});
+  } else {
+    agent_->SetSlow(std::nullopt);
+  }
 }
 
 // The sum of all homes' reports, without what this one said, is what the others have.
@@ -316,6 +325,8 @@ ClusterView ClusterMember::view() const {
   if (agent_ != nullptr && map_.map() != nullptr) view = ViewOf(*map_.map(), agent_->id());
   view.name = options_.agent.cluster;
   view.coordinates = coordinator_ != nullptr && coordinator_->leads();
+  if (view.coordinates) view.targets_set_aside = coordinator_->stats().slow_targets;
+  if (served_) view.targets_slow = served_->store.SlowTargets().value_or(NoTargets()).size();
   view.holds_lease = agent_ != nullptr && agent_->HoldsLease();
   return view;
 }

@@ -37,6 +37,7 @@ struct ClusterOptions {
   MembershipOptions membership;
   TenureOptions tenure;  // node_lease is the agent's.
   uint64_t repair_bytes_per_second = 256 * kMiB;
+  SlowTargetOptions slow;
   uint16_t protocol_max = peer::kVersion;  // What this node speaks, at most; one at least.
   // For the control store to answer, for another process of this name to end, for a map with us.
   Nanos join_timeout = Seconds(60);

@@ -28,6 +28,7 @@ struct ClusterConfig {
   Nanos lease = Seconds(5);
   Nanos suspect_after = Seconds(5);
   Nanos lost_after = Seconds(600);
+  Nanos slow_after = Seconds(15);
   uint64_t rebuild_bytes_per_second = 256 * kMiB;
   uint32_t protocol_max = 0;
   uint32_t data_connections = 4;

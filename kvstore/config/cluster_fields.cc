@@ -81,6 +81,10 @@ void AddLimits(std::vector<ConfigField>& fields) {
                             "A node that is away for so long is lost: what it held is rebuilt "
                             "elsewhere. Longer than a restart takes.",
                             [](C& c) -> auto& { return c.cluster.lost_after; }));
+  fields.push_back(Duration("cluster.slow_after", Seconds(1), Seconds(86'400),
+                            "A target that most nodes find slow for so long holds no part of the "
+                            "index until ten minutes after it was last slow.",
+                            [](C& c) -> auto& { return c.cluster.slow_after; }));
   fields.push_back(Number("cluster.rebuild_bytes_per_second", FieldKind::kBytes, 0,
                           int64_t{1} * kTiB, "Of each node that rebuilds; 0: no limit.",
                           [](C& c) -> auto& { return c.cluster.rebuild_bytes_per_second; }));

@@ -52,6 +52,7 @@ Task<void> Agent::Stop() {
 void Agent::SetTargets(std::vector<TargetReport> targets) { report_.targets = std::move(targets); }
 void Agent::SetWork(NodeWork work) { work_ = std::move(work); }
 void Agent::SetUsage(UsageBySpace usage) { usage_ = std::move(usage); }
+void Agent::SetSlow(std::optional<SlowReport> slow) { slow_ = std::move(slow); }
 
 // A transaction whose answer was lost shows in the next try: the name is there.
 Task<Status> Agent::DrawId(Instant deadline) {
@@ -132,6 +133,7 @@ Task<Status> Agent::Register() {
   if (!outcome.value().succeeded) co_return Status(Code::kConflict, "another process was faster");
   written_work_.clear();
   written_usage_.clear();
+  written_slow_.clear();
   refreshed_at_ = reported_at_ = asked_at;
   registered_ = true;
   lease_until_ = asked_at + options_.lease_ttl - Part(options_.lease_ttl, kClockError);
@@ -154,16 +156,18 @@ Task<Status> Agent::WriteReports() {
   std::string report = Encoded();
   std::string work = EncodeWork(work_);
   std::string usage = EncodeSpaceUsage(usage_);
+  std::string slow = slow_ ? EncodeSlow(*slow_) : "";
   Transaction transaction;
-  if (report != written_report_) {
-    transaction.changes.push_back(PutUnderLease(keys_.Reports() + suffix, report));
-  }
-  if (work != written_work_) {
-    transaction.changes.push_back(PutUnderLease(keys_.Work() + suffix, work));
-  }
-  if (usage != written_usage_) {
-    transaction.changes.push_back(PutUnderLease(keys_.Usage() + suffix, usage));
-  }
+  const auto put = [&](const std::string& key, const std::string& value,
+                       const std::string& written) {
+    if (value == written) return;
+    transaction.changes.push_back(PutUnderLease(key + suffix, value));
+    if (value.empty()) transaction.changes.back().kind = Change::Kind::kDelete;
+  };
+  put(keys_.Reports(), report, written_report_);
+  put(keys_.Work(), work, written_work_);
+  put(keys_.Usage(), usage, written_usage_);
+  put(keys_.Slow(), slow, written_slow_);
   if (transaction.changes.empty()) co_return Status();
   const Instant begun_at = clock_.Now();
   auto outcome = co_await store_.Commit(std::move(transaction), CallDeadline());
@@ -171,6 +175,7 @@ Task<Status> Agent::WriteReports() {
   written_report_ = std::move(report);
   written_work_ = std::move(work);
   written_usage_ = std::move(usage);
+  written_slow_ = std::move(slow);
   reported_at_ = begun_at;
   co_return Status();
 }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,8 @@ class Agent {
   void SetTargets(std::vector<TargetReport> targets);
   void SetWork(NodeWork work);
   void SetUsage(UsageBySpace usage);
+  // Nothing: this node does not know how fast the others are.
+  void SetSlow(std::optional<SlowReport> slow);
 
  private:
   Task<Status> DrawId(Instant deadline);
@@ -82,10 +85,12 @@ class Agent {
   NodeReport report_;
   NodeWork work_;
   UsageBySpace usage_;
+  std::optional<SlowReport> slow_;
   // What lies in the control store under the lease.
   std::string written_report_;
   std::string written_work_;
   std::string written_usage_;
+  std::string written_slow_;
   Instant reported_at_;
   NodeLeaseId lease_;
   bool registered_ = false;  // The report lies under `lease_`.

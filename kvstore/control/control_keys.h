@@ -25,6 +25,7 @@ class ControlKeys {
   std::string Members() const { return At("member/"); }
   std::string Reports() const { return Members() + "report/"; }
   std::string Work() const { return Members() + "work/"; }
+  std::string Slow() const { return Members() + "slow/"; }
   std::string DrainNodes() const { return Members() + "drain-node/"; }
   std::string DrainTargets() const { return Members() + "drain-target/"; }
   std::string Usage() const { return At("usage/"); }

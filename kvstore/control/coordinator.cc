@@ -54,6 +54,7 @@ void Coordinator::Depose() {
   guard_.reset();
   maps_.reset();
   membership_.reset();
+  slow_.reset();
   map_ = nullptr;
   at_rest_ = false;
 }
@@ -94,6 +95,7 @@ Task<Status> Coordinator::Campaign() {
   guard_ = guard;
   maps_.emplace(store_, keys_);
   membership_.emplace(options_.membership);
+  slow_.emplace(options_.slow);
   usage_at_ = clock_.Now();
   ++stats_.elections_won;
   log_.Info("control: this node coordinates the cluster");
@@ -163,12 +165,15 @@ MapContent Coordinator::PlanNext(const Snapshot& snapshot) {
   TellNews(membership_->Step(members.seen, next));
   ForgetVacated(next, members.vacated);
   MarkFilled(next, members.filled);
+  const std::set<TargetId> slow_before = slow_->named();
+  slow_->Step(clock_.Now(), members.slow, next);
+  TellSlow(slow_before);
   const MapContent& now = map_->content();
-  const bool same =
-      next.nodes == now.nodes && next.targets == now.targets && next.groups == now.groups;
+  const bool same = next.nodes == now.nodes && next.targets == now.targets &&
+                    next.groups == now.groups && slow_->named() == slow_before;
   if (same && at_rest_) return next;
   PlanSets(next, options_.sets);
-  PlanGroups(next, options_.groups);
+  PlanGroups(next, options_.groups, slow_->named());
   at_rest_ = same && next.sets == now.sets && next.groups == now.groups;
   return next;
 }
@@ -193,6 +198,26 @@ Task<Status> Coordinator::PublishUsage() {
   auto outcome = co_await store_.Commit(std::move(transaction), CallDeadline());
   if (!outcome.ok()) co_return outcome.status();
   co_return outcome.value().succeeded ? Status() : Status(Code::kConflict, "deposed");
+}
+
+void Coordinator::TellSlow(const std::set<TargetId>& before) {
+  const std::set<TargetId>& now = slow_->named();
+  stats_.slow_targets = now.size();
+  const auto name = [&](TargetId id) {
+    const TargetEntry* target = map_->FindTarget(id);
+    const NodeEntry* node = target == nullptr ? nullptr : map_->FindNode(target->node);
+    return "target " + std::to_string(id.value) +
+           (node == nullptr ? "" : " of node '" + node->name + "'");
+  };
+  for (const TargetId id : now) {
+    if (before.contains(id)) continue;
+    log_.Warning("control: " + name(id) +
+                 " is slow, most other nodes find: its part of the index goes to others");
+  }
+  for (const TargetId id : before) {
+    if (now.contains(id)) continue;
+    log_.Info("control: " + name(id) + " is not slow any more: it may hold a part of the index");
+  }
 }
 
 void Coordinator::TellNews(const MembershipNews& news) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "kvstore/async/event.h"
@@ -13,6 +14,7 @@
 #include "kvstore/control/map_store.h"
 #include "kvstore/control/membership.h"
 #include "kvstore/control/set_planner.h"
+#include "kvstore/control/slow_targets.h"
 #include "kvstore/io/clock.h"
 
 namespace cairn::kv {
@@ -24,6 +26,7 @@ struct CoordinatorOptions {
   MembershipOptions membership = {};
   SetPlanOptions sets = {};
   GroupPlanOptions groups = {};
+  SlowTargetOptions slow = {};
   Nanos interval = Seconds(1);   // Between two steps.
   Nanos lease_ttl = Seconds(5);  // Whole seconds: for so long nobody coordinates after a crash.
   Nanos call_timeout = Seconds(2);
@@ -37,6 +40,7 @@ struct CoordinatorStats {
   uint64_t maps_published = 0;
   uint64_t stalls = 0;          // Steps after which nobody was blamed.
   bool breaker_open = false;    // In the last step.
+  uint64_t slow_targets = 0;    // Which hold no part of the index: in the last step.
 };
 
 // May run on every node. Each write is guarded by the election: once another one has been elected,
@@ -63,6 +67,7 @@ class Coordinator {
   Task<Status> RefreshLease();
   Task<Status> LoadMap();
   MapContent PlanNext(const Snapshot& snapshot);
+  void TellSlow(const std::set<TargetId>& before);
   Task<Status> PublishUsage();
   void TellNews(const MembershipNews& news);
   void Depose();
@@ -79,8 +84,9 @@ class Coordinator {
   NodeLeaseId lease_;
   Instant refreshed_at_;
   std::optional<Compare> guard_;            // Holds while this one is elected.
-  std::optional<MapStore> maps_;            // While it leads, as the next three.
+  std::optional<MapStore> maps_;            // While it leads, as the next four.
   std::optional<Membership> membership_;
+  std::optional<SlowTargets> slow_;
   std::shared_ptr<const ClusterMap> map_;   // As in the store; null: to be loaded.
   bool at_rest_ = false;                    // The planners left it as it is, last time.
   Instant usage_at_;

@@ -17,8 +17,10 @@ constexpr uint32_t kHomePassesMax = 8;
 
 class PlacePlanner {
  public:
-  PlacePlanner(MapContent& content, const GroupPlanOptions& options)
-      : content_(content), table_(content), finder_(table_, kIndexReplicas), places_(table_.size()),
+  PlacePlanner(MapContent& content, const GroupPlanOptions& options,
+               const std::set<TargetId>& slow)
+      : content_(content), slow_(slow), table_(content), finder_(table_, kIndexReplicas),
+        places_(table_.size()),
         moving_max_(content.groups.size() * options.moving_percent_max / 100 + 1) {
     for (const Group& group : content_.groups) {
       for (const TargetId id : group.targets) {
@@ -27,7 +29,7 @@ class PlacePlanner {
       }
     }
     for (uint32_t i = 0; i < table_.size(); ++i) {
-      if (!table_.at(i).writable()) continue;
+      if (!table_.at(i).writable() || slow_.contains(table_.at(i).id)) continue;
       finder_.Offer(i, places_[i]);
       ++offered_;
     }
@@ -35,7 +37,7 @@ class PlacePlanner {
 
   void Plan() {
     for (Group& group : content_.groups) Mend(group);
-    for (Group& group : content_.groups) Drain(group);
+    for (Group& group : content_.groups) Empty(group);
     Even();
   }
 
@@ -88,10 +90,12 @@ class PlacePlanner {
     });
   }
 
-  void Drain(Group& group) {
+  // Of those that are to hold no group.
+  void Empty(Group& group) {
     for (size_t place = 0; place < kIndexReplicas; ++place) {
       const uint32_t target = table_.Find(group.targets[place]);
-      if (target == kNowhere || !table_.at(target).draining) continue;
+      if (target == kNowhere) continue;
+      if (!table_.at(target).draining && !slow_.contains(group.targets[place])) continue;
       if (OthersFilling(group, place)) continue;
       const uint32_t successor = finder_.Find(Others(group, place));
       if (successor != kNowhere) Move(group, place, successor);
@@ -155,6 +159,7 @@ class PlacePlanner {
   }
 
   MapContent& content_;
+  const std::set<TargetId>& slow_;
   const TargetTable table_;
   PlaceFinder finder_;
   std::vector<uint64_t> places_;
@@ -165,8 +170,8 @@ class PlacePlanner {
 // The home stands first: leaders change by swapping places, which moves nothing.
 class HomePlanner {
  public:
-  explicit HomePlanner(MapContent& content)
-      : content_(content), table_(content), homes_(table_.size()) {
+  HomePlanner(MapContent& content, const std::set<TargetId>& slow)
+      : content_(content), slow_(slow), table_(content), homes_(table_.size()) {
     for (const Group& group : content_.groups) {
       const uint32_t home = table_.Find(group.targets[0]);
       if (home != kNowhere) ++homes_[home];
@@ -188,7 +193,7 @@ class HomePlanner {
     if (!lives) return group.IsFilling(place) || entry.state == MemberState::kLost ? 1 : 2;
     if (group.IsFilling(place)) return 3;
     if (entry.state == MemberState::kJoining) return 4;
-    return entry.draining ? 5 : 6;
+    return entry.draining || slow_.contains(entry.id) ? 5 : 6;
   }
 
   uint64_t HomesOf(const Group& group, size_t place) const {
@@ -210,7 +215,9 @@ class HomePlanner {
 
   void Even() {
     uint64_t up = 0;
-    for (uint32_t i = 0; i < table_.size(); ++i) up += table_.at(i).writable() ? 1 : 0;
+    for (uint32_t i = 0; i < table_.size(); ++i) {
+      up += table_.at(i).writable() && !slow_.contains(table_.at(i).id) ? 1 : 0;
+    }
     if (up == 0) return;
     const uint64_t slack = std::max(kSlackMin, content_.groups.size() / up / kHomesSlack);
     for (uint32_t pass = 0; pass < kHomePassesMax; ++pass) {
@@ -244,6 +251,7 @@ class HomePlanner {
   }
 
   MapContent& content_;
+  const std::set<TargetId>& slow_;
   const TargetTable table_;
   std::vector<uint64_t> homes_;
 };
@@ -261,11 +269,12 @@ void MarkFilled(MapContent& content, std::span<const FilledPlace> filled) {
   }
 }
 
-void PlanGroups(MapContent& content, const GroupPlanOptions& options) {
+void PlanGroups(MapContent& content, const GroupPlanOptions& options,
+                const std::set<TargetId>& slow) {
   std::vector<TargetId> homes;
   for (const Group& group : content.groups) homes.push_back(group.targets[0]);
-  PlacePlanner(content, options).Plan();
-  HomePlanner(content).Plan();
+  PlacePlanner(content, options, slow).Plan();
+  HomePlanner(content, slow).Plan();
   for (size_t i = 0; i < homes.size(); ++i) {
     Group& group = content.groups[i];
     if (group.targets[0] != homes[i]) group.since = content.epoch;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 
 #include "kvstore/control/cluster_map.h"
@@ -24,12 +25,14 @@ struct FilledPlace {
 void MarkFilled(MapContent& content, std::span<const FilledPlace> filled);
 
 // Brings content.groups up to date with content.targets, for the epoch content.epoch.
-//   - The place of a lost target goes to another one at once. So does that of a draining one, but
-//     only in a group whose other places are filled, so that two of three are always whole.
+//   - The place of a lost target goes to another one at once. So does that of a draining or a slow
+//     one, but only in a group whose other places are filled: two of three are always whole.
 //   - Places are evened out to within an eighth of the mean, or two, by the fewest moves.
-//   - A home that is not up gives way to a filled target that is. Homes are evened out to within a
-//     quarter of the mean, or two; no more, as each change costs the group its leases.
+//   - A home that is not up, or is slow, gives way to a filled target that is up and is not. Homes
+//     are evened out to within a quarter of the mean, or two; no more, as each change costs the
+//     group its leases.
 // A second call changes nothing until places were filled.
-void PlanGroups(MapContent& content, const GroupPlanOptions& options);
+void PlanGroups(MapContent& content, const GroupPlanOptions& options,
+                const std::set<TargetId>& slow = {});
 
 }  // namespace cairn::kv

@@ -30,6 +30,13 @@ void TakeWork(MemberReports& members, const KeyValue& entry) {
                         work.value().filled.end());
 }
 
+void TakeSlow(MemberReports& members, const KeyValue& entry) {
+  auto slow = DecodeSlow(entry.value);
+  if (!slow.ok()) return;
+  slow.value().by = {static_cast<uint32_t>(ControlKeys::IdOf(entry.key))};
+  members.slow.push_back(std::move(slow).value());
+}
+
 }  // namespace
 
 MemberReports ReadMemberReports(const Snapshot& snapshot, const ControlKeys& keys, Instant now) {
@@ -41,6 +48,8 @@ MemberReports ReadMemberReports(const Snapshot& snapshot, const ControlKeys& key
       TakeReport(members, entry);
     } else if (entry.key.starts_with(keys.Work())) {
       TakeWork(members, entry);
+    } else if (entry.key.starts_with(keys.Slow())) {
+      TakeSlow(members, entry);
     } else if (entry.key.starts_with(keys.DrainNodes())) {
       members.seen.draining_nodes.push_back({static_cast<uint32_t>(id)});
     } else if (entry.key.starts_with(keys.DrainTargets())) {

@@ -9,6 +9,7 @@
 #include "kvstore/control/group_planner.h"
 #include "kvstore/control/membership.h"
 #include "kvstore/control/repair_plan.h"
+#include "kvstore/control/slow_targets.h"
 
 namespace cairn::kv {
 
@@ -17,6 +18,7 @@ struct MemberReports {
   Observation seen;
   std::vector<VacatedReport> vacated;
   std::vector<FilledPlace> filled;
+  std::vector<SlowReport> slow;
   std::map<TargetId, uint64_t> free_bytes;
 };
 

@@ -28,6 +28,7 @@ ClusterOptions OptionsOf(const DaemonConfig& config) {
   options.agent.lease_ttl = cluster.lease;
   options.shape.group_bits = static_cast<uint8_t>(cluster.group_bits);
   options.membership.lost_after = cluster.lost_after;
+  options.slow.after = cluster.slow_after;
   options.repair_bytes_per_second = cluster.rebuild_bytes_per_second;
   if (cluster.protocol_max > 0) {
     const auto wished = static_cast<uint16_t>(cluster.protocol_max);

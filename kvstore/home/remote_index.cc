@@ -24,6 +24,7 @@ RemoteIndex::RemoteIndex(Parts parts, RemoteIndexOptions options)
       options_(options),
       reader_(parts.targets, parts.placement, parts.own.judge()),
       cache_(options.cache_bytes_max),
+      pace_(options.pace),
       background_(parts.loop) {}
 
 // --- Writing ---
@@ -97,7 +98,16 @@ struct RemoteIndex::Loading {
 
 Task<void> RemoteIndex::AskInto(std::shared_ptr<Loading> loading, home::LoadRequest request) {
   const uint16_t hash = HashOf(request.key);
+  const NodeId home = HomeOf(hash);
+  const Instant began = parts_.clock.Now();
+  pace_.Begin(home, began);
   loading->answer = co_await AskHome<home::LoadAnswer>(hash, Verb::kLoad, std::move(request));
+  const Instant ended = parts_.clock.Now();
+  if (loading->answer.ok()) {
+    pace_.End(home, 0, ended - began, ended);
+  } else {
+    pace_.Fail(home, ended);
+  }
   loading->done.Set();
 }
 
@@ -111,7 +121,8 @@ Task<Result<KnownRunPtr>> RemoteIndex::LoadAnew(RunKey key, std::span<const Bloc
   const auto loading = std::make_shared<Loading>(parts_.loop);
   background_.Hold(AskInto(loading, std::move(request)));
   Event& done = loading->done;
-  if (!all) co_await parts_.clock.SleepUntil(parts_.clock.Now() + options_.late_after, &done);
+  const Nanos patience = PatienceWith(HomeOf(HashOf(key)));
+  if (!all) co_await parts_.clock.SleepUntil(parts_.clock.Now() + patience, &done);
   if (!all && !done.is_set()) {
     const KnownRunPtr hit = co_await FindBesideHome(key, wanted);
     if (hit != nullptr && !done.is_set()) co_return hit;
@@ -133,6 +144,10 @@ Task<Result<KnownRunPtr>> RemoteIndex::LoadAnew(RunKey key, std::span<const Bloc
   // Which replicas have all, only the home knows: what these lack may yet be there.
   run->complete = run->answered_by_all;
   co_return run;
+}
+
+Nanos RemoteIndex::PatienceWith(NodeId home) const {
+  return pace_.IsSlow(home) && pace_.FewAreSlow() ? Nanos{0} : options_.late_after;
 }
 
 Task<KnownRunPtr> RemoteIndex::FindBesideHome(RunKey key, std::span<const BlockId> wanted) {

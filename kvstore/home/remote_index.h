@@ -17,6 +17,7 @@
 
 #include "kvstore/async/gate.h"
 #include "kvstore/client/home_index.h"
+#include "kvstore/client/pace.h"
 #include "kvstore/client/run_reader.h"
 #include "kvstore/home/home_map.h"
 #include "kvstore/home/index_peer.h"
@@ -28,7 +29,9 @@ struct RemoteIndexOptions {
   uint64_t cache_bytes_max = 64 * kMiB;
   Nanos cache_age_max = Seconds(1);
   Nanos call_timeout = Millis(500);
-  Nanos late_after = Millis(40);  // Then its replicas are asked beside the home, for hits.
+  // Then its replicas are asked beside the home, for hits; at once where the home is slow (pace.h).
+  Nanos late_after = Millis(40);
+  PaceOptions pace = {.late_min = Millis(5)};
   Nanos avoid_for = Seconds(1);  // A home that did not answer is not asked again before.
 };
 
@@ -97,6 +100,7 @@ class RemoteIndex final : public StripeIndex {
   struct Loading;
   Task<Result<KnownRunPtr>> LoadAnew(RunKey key, std::span<const BlockId> wanted,
                                      home::Extent extent);
+  Nanos PatienceWith(NodeId home) const;
   // From the other replicas: all of `wanted`, or null.
   Task<KnownRunPtr> FindBesideHome(RunKey key, std::span<const BlockId> wanted);
   Task<void> AskInto(std::shared_ptr<Loading> loading, home::LoadRequest request);
@@ -116,6 +120,7 @@ class RemoteIndex final : public StripeIndex {
   RunReader reader_;
   RunCache cache_;
   std::map<NodeId, Instant> avoid_until_;
+  PaceOf<NodeId> pace_;  // Of homes that are asked for runs.
   std::map<StripeId, home::UseRequest::Hit> used_;  // Not told yet; bounded.
   LackingStripes lacking_;                          // Not told yet.
   std::map<LeaseId, Lease> leases_;

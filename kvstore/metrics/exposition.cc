@@ -245,6 +245,13 @@ void AddCluster(Families& all, const ClusterView& view) {
          Number(view.groups_homeless));
   AddOne(all, "cairn_cluster_groups_filling", kGauge,
          "Of which some replica does not have everything yet.", Number(view.groups_filling));
+  AddOne(all, "cairn_cluster_targets_slow", kGauge,
+         "Targets that this node finds slow: reads and puts go round them.",
+         Number(view.targets_slow));
+  AddOne(all, "cairn_cluster_targets_set_aside", kGauge,
+         "While this node makes the map: targets that most nodes find slow, so that they hold no "
+         "part of the index.",
+         Number(view.targets_set_aside));
   AddOne(all, "cairn_cluster_coordinates", kGauge, "1 while this node makes the map.",
          view.coordinates ? 1 : 0);
   AddOne(all, "cairn_cluster_holds_lease", kGauge,

@@ -54,7 +54,8 @@ Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions opti
     co_return ready;
   }
   co_await node->ClearUp();
-  around.Begin({.home = *node->home_,
+  around.Begin({.store = *node->store_,
+                .home = *node->home_,
                 .keeper = *node->reclaimer_,
                 .repairer = *node->repairer_});
   node->background_.Hold(node->Maintain());

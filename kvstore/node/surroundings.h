@@ -6,6 +6,7 @@
 #include "kvstore/client/home.h"
 #include "kvstore/client/placement.h"
 #include "kvstore/client/space_store.h"
+#include "kvstore/client/striped_store.h"
 #include "kvstore/io/payload_memory.h"
 #include "kvstore/node/index_view.h"
 #include "kvstore/node/repairer.h"
@@ -33,6 +34,7 @@ class Surroundings {
 
   // --- While the store serves ---
   struct Served {
+    StripedStore& store;
     Home& home;
     SpaceKeeper& keeper;
     Repairer& repairer;

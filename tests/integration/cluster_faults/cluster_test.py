@@ -4,6 +4,7 @@ owed is read, exact; nothing hangs. In network namespaces, or on loopback where 
 Usage: cluster_test.py CAIRND LIBCAIRN [unittest arguments]
 """
 import contextlib
+import json
 import os
 import pathlib
 import random
@@ -31,7 +32,7 @@ FAIL_OVER = 10.0      # Seconds after a fault in which a read may fail; in which
 RULES = history.Rules(budget=BUDGET, patience=FAIL_OVER, late=2.5)
 SPACES = (Space("faults", puts=({}, {"durable": 1}), data_shards=10, parity_shards=2),)
 # Twice what all clients put meanwhile: nothing may be evicted, as a miss would not tell it from a loss.
-SETTINGS = ("store.target_size=512 MiB", "cluster.lease=3 s")
+SETTINGS = ("store.target_size=512 MiB", "cluster.lease=3 s", "cluster.slow_after=1 s")
 
 
 def settle(cluster, timeout=120, **also):
@@ -53,6 +54,11 @@ def settle(cluster, timeout=120, **also):
         if time.monotonic() > until:
             raise AssertionError(f"the cluster does not settle: {seen}")
         time.sleep(0.1)
+
+
+def groups_with_a_place_at(cluster, node):
+    seen = json.loads(cluster("exec", node, "cairn", "cluster", "--json"))
+    return sum(entry["groups"] for entry in seen["nodes"] if entry["name"] == seen["asked"])
 
 
 class ClusterUnderFaults(unittest.TestCase):
@@ -93,8 +99,9 @@ class ClusterUnderFaults(unittest.TestCase):
         for op in ("get", "put"):
             before = history.latencies(told, op, end=self.healthy)
             during = history.latencies(told, op, begin=began, end=ended)
-            parts.append(f"{op} p99 {percentile(during, 99) * 1e3:.0f} ms of {len(during)}"
-                         f" (healthy {percentile(before, 99) * 1e3:.0f} ms)")
+            slow = " / ".join(f"{percentile(during, part) * 1e3:.0f}" for part in (50, 90, 99))
+            parts.append(f"{op} p50 / p90 / p99 {slow} ms of {len(during)}"
+                         f" (healthy p99 {percentile(before, 99) * 1e3:.0f} ms)")
         print(f"{what}: {', '.join(parts)}", flush=True)
 
     def work_goes_on(self, gets=100, puts=20):
@@ -147,7 +154,19 @@ class ClusterUnderFaults(unittest.TestCase):
                 self.proxy(*how)
                 self.work_goes_on()
                 self.tell(f"node {PROXIED} {what}", began, time.time())
+                if what == "far away":
+                    self.far_node_is_set_aside(PROXIED)
             self.proxy("heal")
+
+    def far_node_is_set_aside(self, node):
+        """Once the others have found it slow it holds no part of the index, and nobody waits for it."""
+        until = time.monotonic() + 120
+        while (groups := groups_with_a_place_at(self.cluster, node)) > 0:
+            self.assertLess(time.monotonic(), until, f"{groups} groups have a place at node {node} still")
+            time.sleep(0.5)
+        began = time.time()
+        self.work_goes_on()
+        self.tell(f"node {node} far away, and set aside", began, time.time())
 
     def test_etcd_is_away(self):
         with self.fault("etcd killed"):

@@ -15,7 +15,8 @@
 
 namespace cairn::kv {
 
-// Answers at once unless `hold` is set (then appends wait for the event) or `hold_reads`.
+// Answers at once unless `hold` is set (then appends wait for it), `hold_reads` or
+// `hold_questions`.
 class FakeTarget final : public TargetPort, public FakeSpaces {
  public:
   explicit FakeTarget(uint64_t id) : id_{id} {}
@@ -65,6 +66,7 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
     return found != shards.end() && found->second.index == index;
   }
   Task<Status> Holds(StripeId stripe, ShardIndex index) override {
+    co_await WhileHeld(hold_questions);
     if (down) co_return Status(Code::kUnavailable, "down");
     co_return Status(MayHold(stripe, index) ? Code::kOk : Code::kNotFound);
   }
@@ -185,6 +187,7 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
   Event* hold = nullptr;
   std::function<uint32_t()> now_seconds = nullptr;  // For the time of last use.
   Event* hold_reads = nullptr;  // Then reads wait for it.
+  Event* hold_questions = nullptr;  // The same.
   LookupGauge* lookup_gauge = nullptr;
   int appends = 0, reads = 0, verified_reads = 0, syncs = 0, index_reads = 0,
       durable_publications = 0;

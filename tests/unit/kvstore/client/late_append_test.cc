@@ -147,6 +147,29 @@ TEST_F(LateAppends, OfMoreSlowTargetsThanAStripeBearsAllAreWaitedFor) {
   EXPECT_TRUE(WaitsFor({3}));
 }
 
+TEST_F(LateAppends, WhoPutsAgainAsksAsFewSlowTargetsAsTheStripeMayLack) {
+  Learn({3, 4});
+  const Chain chain = store_.MakeChain({1'200'000});
+  EXPECT_THAT(store_.Put(chain), Each(IsOk()));
+  store_.loop().RunReady();
+  const auto waits_for = [&](std::vector<size_t> held) {
+    Event hold(store_.loop());
+    for (const size_t i : held) store_.target(i).hold_questions = &hold;
+    auto put = store_.store().Put(store_.PutOf(chain, 0, 1));
+    store_.loop().RunReady();
+    const bool waits = !put.done();
+    hold.Set();
+    EXPECT_THAT(store_.Await(std::move(put)), Each(IsOk()));
+    for (const size_t i : held) store_.target(i).hold_questions = nullptr;
+    return waits;
+  };
+  const uint64_t appends = store_.target(0).appends;
+  EXPECT_NE(waits_for({3}), waits_for({4}));
+  EXPECT_TRUE(waits_for({3, 4}));
+  EXPECT_TRUE(waits_for({5}));
+  EXPECT_EQ(store_.target(0).appends, appends);
+}
+
 TEST_F(LateAppends, ATargetThatRecoversIsWaitedForAgain) {
   Learn({11});
   EXPECT_FALSE(WaitsFor({11}));

@@ -43,6 +43,21 @@ TEST(Pace, LateIsSlightlyAboveWhatNearlyAllReadsTake) {
   EXPECT_LE(reads.pace.LateAfter(kSize), Micros(7'700));
 }
 
+TEST(Pace, NamesTheSlowOnesOfThoseThatWereAskedLately) {
+  Reads reads({.late_min = Millis(1)});
+  EXPECT_EQ(reads.pace.SlowOnes(reads.now), std::nullopt);
+  for (int round = 0; round < 4; ++round) {
+    for (uint64_t target = 1; target <= 5; ++target) {
+      reads.Run(target, 20, target == 4 ? Millis(100) : Millis(2));
+    }
+  }
+  EXPECT_EQ(reads.pace.SlowOnes(reads.now), std::vector<TargetId>{TargetId{4}});
+  reads.now = reads.now + Seconds(61);
+  EXPECT_EQ(reads.pace.SlowOnes(reads.now), std::nullopt);
+  reads.Run(5, 1, Millis(2));
+  EXPECT_EQ(reads.pace.SlowOnes(reads.now), std::vector<TargetId>());
+}
+
 TEST(Pace, NothingIsLateSoonerThanTheFloor) {
   Reads reads({.late_min = Millis(3)});
   reads.Run(1, 100, Micros(80));

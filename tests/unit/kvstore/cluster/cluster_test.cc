@@ -359,6 +359,39 @@ TEST_F(ClusterTest, ADrainedNodeIsEmptiedAndItsBlocksStay) {
   for (const Chain& chain : chains) EXPECT_THAT(GetAt(3, chain), IsOk());
 }
 
+TEST_F(ClusterTest, ASlowNodeHoldsNoPartOfTheIndexUntilItIsFastAgain) {
+  StartAll({.nodes = 6});
+  const NodeId slow = world_->machine(5).id;
+  for (uint32_t n = 0; n < 5; ++n) {
+    const sim::LinkOptions far{.latency_min = Millis(25), .latency_max = Millis(26)};
+    world_->network().SetLink(world_->machine(n).id, slow, far);
+    world_->network().SetLink(slow, world_->machine(n).id, far);
+  }
+  const auto groups = [&] { return TargetAt(DescribeAt(0), slow).groups; };
+  ASSERT_TRUE(Becomes(0, slow, [](const ClusterTargetInfo& at) { return at.groups > 0; }));
+  std::vector<Chain> chains;
+  for (uint32_t i = 0; i < 400 && groups() > 0; ++i) {
+    chains.push_back(MakeChain(*world_, 4));
+    EXPECT_THAT(PutAt(i % 3, chains.back()), IsOk());
+    EXPECT_THAT(GetAt((i + 1) % 3, chains.back()), IsOk());
+    world_->RunFor(Millis(200));
+  }
+  EXPECT_EQ(groups(), 0u);
+  EXPECT_GT(world_->machine(0).member->view().targets_slow, 0u);
+  // Nobody waits for it any more.
+  for (uint32_t i = 0; i < 30; ++i) {
+    chains.push_back(MakeChain(*world_, 4));
+    const Instant began = world_->clock().Now();
+    EXPECT_THAT(PutAt(i % 3, chains.back()), IsOk());
+    EXPECT_THAT(GetAt((i + 1) % 3, chains.back()), IsOk());
+    EXPECT_LT(world_->clock().Now(), began + Millis(25)) << i;
+  }
+  world_->network().SetLinks({});
+  world_->RunFor(Seconds(700));
+  EXPECT_GT(groups(), 0u);
+  for (const Chain& chain : chains) EXPECT_THAT(GetAt(5, chain), IsOk());
+}
+
 TEST_F(ClusterTest, AnyNodeTellsOfTheClusterAndHasAnotherOneEmptied) {
   StartAll({.nodes = 6});
   const std::vector<Chain> chains = PutTwelve();

@@ -25,13 +25,14 @@ class History {
   }
 
   void Happen() {
-    switch (random_.Below(8)) {
+    switch (random_.Below(9)) {
       case 0: Join(); break;
       case 1: case 2: Toggle(); break;
       case 3: FailDisk(); break;
       case 4: Drain(); break;
       case 5: ReplaceDisk(); break;
       case 6: CarryDisk(); break;
+      case 7: Slow(); break;
       default: Pass(Seconds(static_cast<int64_t>(1 + random_.Below(200)))); break;
     }
     Step();
@@ -44,6 +45,7 @@ class History {
       for (Disk& disk : node.disks) disk.failed = false;
     }
     draining_.clear();
+    slow_.clear();
     for (int i = 0; i < 60; ++i) {
       Pass(Seconds(4));
       Step();
@@ -113,6 +115,11 @@ class History {
     draining_ = {{at->first}};
   }
 
+  void Slow() {
+    slow_.clear();
+    for (const Disk& disk : Any().disks) slow_.insert(disk.id);
+  }
+
   void Pass(Nanos time) { now_ = now_ + time; }
 
   void Step() {
@@ -123,7 +130,7 @@ class History {
     ForgetVacated(content_, Reports());
     MarkFilled(content_, Filled());
     PlanSets(content_, {});
-    PlanGroups(content_, {});
+    PlanGroups(content_, {}, slow_);
     Check(before);
   }
 
@@ -194,7 +201,7 @@ class History {
     }
   }
 
-  // What moves has a reason: a lost or draining target, a clash, or evening out within its bound.
+  // What moves has a reason: a lost, draining or slow target, a clash, or evening out in bounds.
   void ExpectFewMoves(const MapContent& before) {
     std::map<TargetId, const TargetEntry*> targets;
     for (const TargetEntry& target : content_.targets) targets[target.id] = &target;
@@ -203,7 +210,8 @@ class History {
     const auto stays = [&](TargetId id) {
       const auto found = targets.find(id);
       return found != targets.end() && found->second->state != MemberState::kLost &&
-             !found->second->draining && found->second->node == nodes_before[id];
+             !found->second->draining && !slow_.contains(id) &&
+             found->second->node == nodes_before[id];
     };
     uint32_t evened = 0;
     for (size_t i = 0; i < before.groups.size(); ++i) {
@@ -224,13 +232,14 @@ class History {
   }
 
   void ExpectOneWholeReplicaLeads(const ClusterMap& map) {
+    const auto is_fit = [&](const Group& group, size_t place) {
+      const TargetEntry* target = map.FindTarget(group.targets[place]);
+      return target != nullptr && target->writable() && !slow_.contains(target->id) &&
+             !group.IsFilling(place);
+    };
     for (const Group& group : map.groups()) {
-      const TargetEntry* home = map.FindTarget(group.targets[0]);
-      if (home != nullptr && home->writable() && !group.IsFilling(0)) continue;
-      for (size_t i = 1; i < kIndexReplicas; ++i) {
-        const TargetEntry* other = map.FindTarget(group.targets[i]);
-        EXPECT_FALSE(other != nullptr && other->writable() && !group.IsFilling(i));
-      }
+      if (is_fit(group, 0)) continue;
+      for (size_t i = 1; i < kIndexReplicas; ++i) EXPECT_FALSE(is_fit(group, i));
     }
   }
 
@@ -253,6 +262,7 @@ class History {
   Instant now_{1};
   std::map<uint32_t, Machine> world_;
   std::vector<NodeId> draining_;
+  std::set<TargetId> slow_;
   std::vector<TargetId> gone_;  // For good: their disks were replaced.
   uint32_t last_node_ = 0;
   uint64_t last_target_ = 0;

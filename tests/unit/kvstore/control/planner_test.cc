@@ -213,6 +213,42 @@ TEST(IndexGroups, ASuspectHomeGivesWayAndNothingMoves) {
   EXPECT_GE(HomesOf(after)[TargetIdOf(5, 0)], 35u);
 }
 
+TEST(IndexGroups, ASlowTargetLeadsNoneAtOnceAndHoldsNoneSoon) {
+  const MapContent before = PlannedCluster({.nodes = 20});
+  MapContent content = before;
+  const TargetId slow = TargetIdOf(5, 0);
+  // One replica of some group of it is being filled: that group waits.
+  const auto waiting = std::find_if(content.groups.begin(), content.groups.end(), [&](auto& group) {
+    return group.targets[1] == slow;
+  });
+  waiting->filling = 4;
+  ++content.epoch;
+  PlanGroups(content, {}, {slow});
+  EXPECT_EQ(HomesOf(content)[slow], 0u);
+  EXPECT_EQ(PlacesInGroups(content)[slow], 1u);
+  for (Group& group : content.groups) {
+    EXPECT_LE(std::popcount(group.filling), 1);
+    group.filling = 0;
+  }
+  PlanGroups(content, {}, {slow});
+  EXPECT_EQ(PlacesInGroups(content)[slow], 0u);
+  MapOf(content);
+  for (Group& group : content.groups) group.filling = 0;
+  const MapContent rested = content;
+  PlanGroups(content, {}, {slow});
+  EXPECT_TRUE(content == rested);
+  EXPECT_EQ(content.sets, before.sets);  // It takes shards as before.
+}
+
+TEST(IndexGroups, OfThreeNodesASlowOneStaysAReplicaAndIsNoHome) {
+  MapContent content = PlannedCluster({.nodes = 3, .targets_per_node = 1});
+  const MapContent before = content;
+  ++content.epoch;
+  PlanGroups(content, {}, {TargetIdOf(2, 0)});
+  EXPECT_EQ(PlacesMoved(before, content), 0u);
+  EXPECT_EQ(HomesOf(content)[TargetIdOf(2, 0)], 0u);
+}
+
 TEST(IndexGroups, AReplacedReplicaIsFilledBeforeItLeads) {
   const MapContent before = PlannedCluster({.nodes = 20});
   MapContent after = before;

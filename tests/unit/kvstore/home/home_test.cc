@@ -245,6 +245,23 @@ TEST(Homes, AHitDoesNotWaitForAHomeThatIsLate) {
   EXPECT_LT(world.clock().Now(), began + Millis(100));
 }
 
+TEST(Homes, AHitDoesNotWaitForAHomeThatIsSlow) {
+  World world({});
+  world.links().far.insert({3});
+  const auto look_up = [&](uint32_t home) {
+    const Chain chain = ChainAt(world, home);
+    EXPECT_THAT(Put(world, 2, chain), Each(IsOk()));
+    const Instant began = world.clock().Now();
+    EXPECT_EQ(Lookup(world, 1, chain).blocks, 4u);
+    return world.clock().Now() - began;
+  };
+  for (int i = 0; i < 40; ++i) {
+    for (const uint32_t home : {2u, 3u, 4u}) look_up(home);
+  }
+  for (int i = 0; i < 10; ++i) EXPECT_LT(look_up(3), Millis(15)) << i;
+  world.RunFor(Seconds(1));  // The home's answers come yet.
+}
+
 TEST(Homes, ANewHomeLeasesAndEvictsOnlyAfterTheGrace) {
   World world({});
   const Chain chain = ChainAt(world, 3);

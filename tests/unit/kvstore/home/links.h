@@ -40,7 +40,8 @@ class Links {
   Task<Status> Travel(NodeId from, NodeId to) {
     const bool lost = IsCut(from, to) || random_.Chance(loss_per_million, 1'000'000);
     const auto micros = static_cast<int64_t>(20 + random_.Below(200));
-    const Nanos latency = lost ? Millis(200) : Micros(micros);
+    const Nanos more = far.contains(from) || far.contains(to) ? far_latency : Nanos{0};
+    const Nanos latency = lost ? Millis(200) : Micros(micros) + more;
     co_await clock_.SleepUntil(clock_.Now() + latency, nullptr);
     if (lost || IsCut(from, to)) co_return Status(Code::kUnavailable, "no answer");
     co_return Status();
@@ -56,6 +57,8 @@ class Links {
   std::set<NodeId> dead;
   std::set<std::pair<NodeId, NodeId>> cuts;
   uint64_t loss_per_million = 0;
+  std::set<NodeId> far;
+  Nanos far_latency = Millis(15);  // More, for each message from or to them.
 
  private:
   sim::SimClock& clock_;

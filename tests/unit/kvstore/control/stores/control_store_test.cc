@@ -5,6 +5,7 @@
 
 #include "kvstore/control/agent.h"
 #include "kvstore/control/coordinator.h"
+#include "kvstore/control/member_reports.h"
 #include "kvstore/control/space_directory.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/kvstore/control/stores/store_rig.h"
@@ -14,6 +15,7 @@ namespace {
 
 using testing::HasCode;
 using testing::IsOk;
+using ::testing::ElementsAre;
 
 struct Twin {
   const char* name;
@@ -260,6 +262,17 @@ TEST_P(ControlStoreTest, CarriesAClusterOfOne) {
     return map != nullptr && !map->sets().empty() && map->HomeOf(map->GroupOf(0)) == NodeId{1};
   });
   EXPECT_TRUE(agent.HoldsLease());
+  const ControlKeys keys("test");
+  agent.SetSlow(SlowReport{.by = {1}, .slow = {TargetId{2}, TargetId{3}}});
+  const auto slow = [&] {
+    auto members = ReadMemberReports(Range(keys.Members()), keys, rig_->clock().Now());
+    return std::move(members.slow);
+  };
+  rig_->RunUntil([&] { return !slow().empty(); });
+  EXPECT_EQ(slow()[0].by, NodeId{1});
+  EXPECT_THAT(slow()[0].slow, ElementsAre(TargetId{2}, TargetId{3}));
+  agent.SetSlow(std::nullopt);
+  rig_->RunUntil([&] { return slow().empty(); });
   SpaceDirectory spaces(rig_->store(), ControlKeys("test"));
   while (rig_->Await(spaces.Usage(rig_->In(10))).value() != usage) {
     rig_->Await(rig_->clock().SleepUntil(rig_->clock().Now() + Millis(100), nullptr));

@@ -1,0 +1,63 @@
+// A vote in each step; what it finds has to last.
+#include "kvstore/control/slow_targets.h"
+
+#include <algorithm>
+
+namespace cairn::kv {
+namespace {
+
+constexpr size_t kNamedShare = 6;  // As many as two of twelve.
+
+// Those that more than half of the other nodes find slow.
+std::set<TargetId> Vote(std::span<const SlowReport> reports, const MapContent& content) {
+  std::map<TargetId, NodeId> nodes;
+  for (const TargetEntry& target : content.targets) nodes[target.id] = target.node;
+  std::map<TargetId, size_t> votes;
+  std::map<NodeId, size_t> voices;
+  for (const SlowReport& report : reports) {
+    ++voices[report.by];
+    for (const TargetId id : report.slow) {
+      const auto node = nodes.find(id);
+      if (node != nodes.end() && node->second != report.by) ++votes[id];
+    }
+  }
+  std::set<TargetId> found;
+  for (const auto& [id, count] : votes) {
+    const size_t others = reports.size() - voices[nodes[id]];
+    if (2 * count > others) found.insert(id);
+  }
+  return found;
+}
+
+}  // namespace
+
+void SlowTargets::Step(Instant now, std::span<const SlowReport> reports,
+                       const MapContent& content) {
+  const std::set<TargetId> found = Vote(reports, content);
+  for (const TargetId id : found) {
+    Times& times = times_[id];
+    if (!times.since) times.since = first_ ? now - options_.after : now;
+    times.last = now;
+  }
+  first_ = false;
+  std::set<TargetId> there;
+  size_t writable = 0;
+  for (const TargetEntry& target : content.targets) {
+    there.insert(target.id);
+    writable += target.writable() ? 1 : 0;
+  }
+  for (auto& [id, times] : times_) {
+    if (!found.contains(id)) times.since.reset();
+  }
+  std::erase_if(times_, [&](const auto& entry) {
+    return !there.contains(entry.first) || now - entry.second.last >= options_.hold;
+  });
+  std::erase_if(named_, [&](TargetId id) { return !times_.contains(id); });
+  const size_t most = std::max<size_t>(1, writable / kNamedShare);
+  for (const auto& [id, times] : times_) {
+    if (named_.size() >= most) break;
+    if (times.since && now - *times.since >= options_.after) named_.insert(id);
+  }
+}
+
+}  // namespace cairn::kv

@@ -1,0 +1,56 @@
+// Which targets are too slow to hold a part of the index, by what nodes say of each other. Pure.
+//
+// A node whose link or disk is slow still answers, so that nobody expires it; but whoever looks up
+// or puts a run whose home or replica it is waits for it (docs/decisions/0023).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kvstore/base/time.h"
+#include "kvstore/control/cluster_map.h"
+
+namespace cairn::kv {
+
+// What one node has seen of the targets that it asks (Pace, kvstore/client).
+struct SlowReport {
+  NodeId by;
+  std::vector<TargetId> slow = {};
+};
+
+struct SlowTargetOptions {
+  Nanos after = Seconds(15);  // Slow without a break for so long.
+  Nanos hold = Seconds(600);  // Stays so for this long after it was last found slow.
+};
+
+// Deterministic: same steps, same outcome.
+class SlowTargets {
+ public:
+  explicit SlowTargets(const SlowTargetOptions& options) : options_(options) {}
+
+  // `reports` are of the nodes that know how fast others are. A target is found slow when more than
+  // half of those say so that are not its own node. What is found slow in the first step has been
+  // for long: a new coordinator begins with a new one. At most a sixth of the targets that take new
+  // shards are named, or one: of those that were named first; beyond that slowness is ordinary, and
+  // to move the index would help nobody.
+  void Step(Instant now, std::span<const SlowReport> reports, const MapContent& content);
+
+  const std::set<TargetId>& named() const { return named_; }
+
+ private:
+  struct Times {
+    std::optional<Instant> since;  // Found slow in each step from then on.
+    Instant last;                  // Found slow.
+  };
+
+  const SlowTargetOptions options_;
+  bool first_ = true;
+  std::map<TargetId, Times> times_;
+  std::set<TargetId> named_;
+};
+
+}  // namespace cairn::kv

@@ -1,0 +1,105 @@
+// Whom most find slow for long enough loses its part of the index; a few, and for a while.
+#include "kvstore/control/slow_targets.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/kvstore/control/cluster_builder.h"
+
+namespace cairn::kv {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr SlowTargetOptions kOptions{.after = Seconds(15), .hold = Seconds(600)};
+
+class SlowTargetsTest : public ::testing::Test {
+ protected:
+  // By these nodes, of these targets.
+  static std::vector<SlowReport> Say(std::vector<uint32_t> nodes, std::vector<TargetId> slow) {
+    std::vector<SlowReport> reports;
+    for (const uint32_t node : nodes) reports.push_back({.by = {node}, .slow = slow});
+    return reports;
+  }
+
+  void Step(Nanos later, const std::vector<SlowReport>& reports) {
+    now_ = now_ + later;
+    slow_.Step(now_, reports, content_);
+  }
+
+  const MapContent content_ = ContentOf({.nodes = 12, .targets_per_node = 1});
+  const TargetId one_ = TargetIdOf(12, 0);
+  Instant now_{Seconds(1000).value};
+  SlowTargets slow_{kOptions};
+};
+
+TEST_F(SlowTargetsTest, WhoIsSlowWithoutABreakIsNamed) {
+  Step(Seconds(1), {});
+  const auto reports = Say({1, 2, 3}, {one_});
+  Step(Seconds(1), reports);
+  Step(Seconds(14), reports);
+  EXPECT_THAT(slow_.named(), IsEmpty());
+  Step(Seconds(0), Say({1, 2, 3}, {}));
+  Step(Seconds(1), reports);
+  Step(Seconds(14), reports);
+  EXPECT_THAT(slow_.named(), IsEmpty());
+  Step(Seconds(1), reports);
+  EXPECT_THAT(slow_.named(), ElementsAre(one_));
+}
+
+TEST_F(SlowTargetsTest, HalfIsNotEnoughAndItsOwnNodeHasNoSay) {
+  Step(Seconds(1), {});
+  auto half = Say({1, 2}, {one_});
+  for (const SlowReport& other : Say({3, 4, 12}, {})) half.push_back(other);
+  Step(Seconds(1), half);
+  Step(Seconds(60), half);
+  EXPECT_THAT(slow_.named(), IsEmpty());
+  auto own = Say({1, 12}, {one_});
+  own.push_back({.by = {2}});
+  Step(Seconds(1), own);
+  Step(Seconds(60), own);
+  EXPECT_THAT(slow_.named(), IsEmpty());
+  auto most = Say({1, 2, 3}, {one_});
+  for (const SlowReport& other : Say({4, 5, 12}, {})) most.push_back(other);
+  Step(Seconds(1), most);
+  Step(Seconds(60), most);
+  EXPECT_THAT(slow_.named(), ElementsAre(one_));
+}
+
+TEST_F(SlowTargetsTest, ItStaysNamedForAWhileAndThenIsNot) {
+  Step(Seconds(1), {});
+  Step(Seconds(1), Say({1, 2}, {one_}));
+  Step(Seconds(15), Say({1, 2}, {one_}));
+  Step(Seconds(599), {});
+  EXPECT_THAT(slow_.named(), ElementsAre(one_));
+  Step(Seconds(1), {});
+  EXPECT_THAT(slow_.named(), IsEmpty());
+  Step(Seconds(1), Say({1, 2}, {one_}));
+  EXPECT_THAT(slow_.named(), IsEmpty());
+}
+
+TEST_F(SlowTargetsTest, ANewCoordinatorBelievesWhatItFinds) {
+  Step(Seconds(1), Say({1, 2}, {one_}));
+  EXPECT_THAT(slow_.named(), ElementsAre(one_));
+}
+
+TEST_F(SlowTargetsTest, OfManyOnlyTheFirstFewAreNamed) {
+  Step(Seconds(1), Say({1, 2}, {one_}));
+  std::vector<TargetId> many;
+  for (uint32_t node = 5; node <= 12; ++node) many.push_back(TargetIdOf(node, 0));
+  Step(Seconds(1), Say({1, 2}, many));
+  Step(Seconds(60), Say({1, 2}, many));
+  EXPECT_THAT(slow_.named(), ElementsAre(TargetIdOf(5, 0), one_));
+}
+
+TEST_F(SlowTargetsTest, WhoLeftTheMapIsForgotten) {
+  Step(Seconds(1), Say({1, 2}, {one_, TargetId{77}}));
+  EXPECT_THAT(slow_.named(), ElementsAre(one_));
+  MapContent smaller = content_;
+  smaller.targets.pop_back();
+  slow_.Step(now_, {}, smaller);
+  EXPECT_THAT(slow_.named(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace cairn::kv
