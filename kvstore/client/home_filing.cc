@@ -83,6 +83,7 @@ Task<Status> HomeIndex::FileWithReplicas(const IndexedStripe& stripe, Durability
   const size_t wanted = std::min<size_t>(kIndexReplicas, order.size());
   const size_t needed = std::min<size_t>(2, order.size());
   size_t acknowledged = 0;
+  bool lasts = false;
   size_t next = 0;
   Status failure(Code::kUnavailable, "no target takes index records");
   while (acknowledged < needed && next < order.size()) {
@@ -98,16 +99,24 @@ Task<Status> HomeIndex::FileWithReplicas(const IndexedStripe& stripe, Durability
       targets_.Note(id, outcome);
       if (outcome.ok()) {
         ++acknowledged;
+        lasts = lasts || Lasts(manifest, id);
       } else {
         failure = std::move(outcome);
       }
     }
   }
   // Some replica lacks what it should have, or holds what lookups would not look for.
-  if (acknowledged < wanted || next > wanted) settled_ = false;
+  if (acknowledged < wanted || next > wanted) Unsettle();
   // Whatever one of them said: others may have it, so this is no refusal.
   if (acknowledged < needed) co_return Status(Code::kUnavailable, failure.ToString());
+  if (!lasts) co_return OnlyFilling();
   co_return Status();
+}
+
+// Where only replicas that are being filled take it, the next home might withdraw it.
+bool HomeIndex::Lasts(const Manifest& manifest, TargetId replica) const {
+  const std::vector<TargetId> filled = placement_.Filled(manifest.space, manifest.run);
+  return std::find(filled.begin(), filled.end(), replica) != filled.end();
 }
 
 std::vector<TargetPort*> HomeIndex::RefilersOf(const StripeName& name) const {
@@ -210,6 +219,7 @@ Task<Status> HomeIndex::Republish(IndexedStripe stripe) {
   std::vector<Task<Status>> calls;
   for (TargetPort* port : ports) calls.push_back(port->Publish(stripe, Durability::kProcess));
   size_t acknowledged = 0;
+  bool lasts = false;
   Status failure(Code::kUnavailable, "no target takes index records");
   for (size_t i = 0; i < calls.size(); ++i) {
     Task<Status>& call = calls[i];
@@ -217,6 +227,7 @@ Task<Status> HomeIndex::Republish(IndexedStripe stripe) {
     targets_.Note(ports[i]->id(), outcome);
     if (outcome.ok()) {
       ++acknowledged;
+      lasts = lasts || Lasts(manifest, ports[i]->id());
     } else {
       failure = std::move(outcome);
     }
@@ -230,11 +241,12 @@ Task<Status> HomeIndex::Republish(IndexedStripe stripe) {
     co_return Status(Code::kNotFound);
   }
   if (TenureOf(id).since != tenure) co_return HasMoved();
-  if (acknowledged < ports.size()) settled_ = false;
+  if (acknowledged < ports.size()) Unsettle();
   const RunKey key{name.space, name.run};
   NoteChange(key);
   cache_.Add(key, std::move(stripe));
   if (acknowledged < needed) co_return Status(Code::kUnavailable, failure.ToString());
+  if (!lasts) co_return OnlyFilling();
   co_return Status();
 }
 

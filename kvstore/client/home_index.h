@@ -95,7 +95,14 @@ class HomeIndex final : public StripeIndex {
   // False while replicas may miss manifests that they should have (a target was replaced, or a
   // publication had to go elsewhere): then a miss is believed only after asking every target.
   bool settled() const { return settled_; }
-  void set_settled(bool settled) { settled_ = settled; }
+  void Unsettle() {
+    settled_ = false;
+    ++unsettlings_;
+  }
+  uint64_t unsettlings() const { return unsettlings_; }
+  // All replicas were compared. Without effect when something has been unsettled meanwhile:
+  // `unsettlings` is what that was before. Until then no miss is believed, however long it takes.
+  void Settle(uint64_t unsettlings) { settled_ = settled_ || unsettlings == unsettlings_; }
   // Filed with too few replicas, now or for good: no lookup shows them, and no put trusts them,
   // until Show says that all replicas have what any of them had.
   std::vector<StripeId> Hidden() const;
@@ -134,6 +141,10 @@ class HomeIndex final : public StripeIndex {
   // until the task is done.
   Task<bool> IsStored(KnownRunPtr run, const Manifest& manifest,
                       std::span<const BlockId> blocks) const;
+  bool Lasts(const Manifest& manifest, TargetId replica) const;
+  static Status OnlyFilling() {
+    return Status(Code::kUnavailable, "the replicas that have all of the run are away");
+  }
   Task<Status> FileWithReplicas(const IndexedStripe& stripe, Durability durability);
   Task<Result<KnownRunPtr>> LoadAnew(RunKey key, std::span<const BlockId> wanted,
                                      RunReader::Ask ask);
@@ -168,6 +179,7 @@ class HomeIndex final : public StripeIndex {
   std::map<StripeId, HiddenIn> hidden_;
   std::map<RunKey, std::shared_ptr<Event>> first_;  // Runs in which a PublishFirst is under way.
   bool settled_ = true;
+  uint64_t unsettlings_ = 0;
   std::function<void(StripeId)> on_removed_;
 };
 

@@ -29,6 +29,11 @@ class Placement {
   virtual std::vector<TargetId> Places(const NamespaceId& space, const RunId& run) const {
     return ReplicaOrder(space, run);
   }
+  // Those places that have all of the run, also while they are away; all where none has. What only
+  // others have filed may be withdrawn there, once one of these is home.
+  virtual std::vector<TargetId> Filled(const NamespaceId& space, const RunId& run) const {
+    return Places(space, run);
+  }
   // Every target at hand whose replica may have filed the stripe.
   virtual std::span<TargetPort* const> FilersOf(const StripeId& stripe) const = 0;
   // The targets of this process: their replicas answer without a message.

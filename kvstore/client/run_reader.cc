@@ -39,7 +39,9 @@ Task<Result<KnownRun>> RunReader::Read(RunKey key, std::span<const BlockId> want
   }
   if (answered == 0) co_return failure;
   // Published means: two replicas have it. So all but one must have been asked to be sure.
-  run.answered_by_all = answered == order.size();
+  // So many as can have it alone may be away, and no more.
+  const bool enough = order.size() + 1 >= placement_.Places(key.space, key.run).size();
+  run.answered_by_all = answered == order.size() && enough;
   run.complete = next >= ask_max && answered + 1 >= ask_max && (answered >= 2 || ask_max < 2);
   co_return std::move(run);
 }

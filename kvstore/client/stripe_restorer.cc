@@ -15,6 +15,7 @@ struct StripeRestorer::Work {
   Places bad;
   std::vector<erasure::Survivor> survivors;
   RestoreReport report;
+  uint32_t gone = 0;  // Shards that are nowhere.
 
   uint32_t bad_count() const {
     return static_cast<uint32_t>(std::count(bad.begin(), bad.end(), true));
@@ -63,8 +64,9 @@ Task<void> StripeRestorer::FindMissing(Work& work) {
   work.bad.assign(manifest.shard_count(), false);
   for (uint8_t i = 0; i < manifest.shard_count(); ++i) {
     const bool is_there = parts_.targets.Find(manifest.targets[i]) != nullptr;
-    work.bad[i] = !is_there || shards[i].code() == Code::kNotFound ||
-                  parts_.placement.IsLeaving(manifest.targets[i]);
+    const bool is_gone = !is_there || shards[i].code() == Code::kNotFound;
+    if (is_gone) ++work.gone;
+    work.bad[i] = is_gone || parts_.placement.IsLeaving(manifest.targets[i]);
     if (!work.bad[i] && !shards[i].ok()) ++work.report.unknown;
   }
 }
@@ -133,6 +135,9 @@ Task<void> StripeRestorer::RestoreBad(Work& work) {
   if (work.survivors.size() < manifest.data_shards) {
     work.report.status = Status(Code::kUnavailable, "too few whole shards are left");
     work.report.failed += work.bad_count();
+    const bool can_come_back = work.report.unknown > 0;
+    const uint32_t at_most = manifest.shard_count() - uint32_t{manifest.data_shards};
+    if (!can_come_back && work.gone > at_most) work.report.lost += work.bad_count();
     parts_.stats.shards_unrestorable += work.bad_count();
     co_return;
   }

@@ -25,6 +25,7 @@ struct RestoreReport {
   uint32_t damaged = 0;   // Of these, not as they should be.
   uint32_t restored = 0;
   uint32_t failed = 0;    // Shards that stay lost, for now or for good.
+  uint32_t lost = 0;      // Of these: for good, as too few others are there to restore them from.
   uint32_t unknown = 0;   // Shards whose targets could not be asked.
   uint64_t bytes = 0;     // Read and written.
   Status status;          // Why some failed.

@@ -183,7 +183,7 @@ void ClusterMember::Follow() {
   groups_->Update(*map);
   if (!served_) return;
   sync_->ForgetFilled(*map);
-  if (MustCompare(*before, *map)) served_->home.index().set_settled(false);
+  if (MustCompare(*before, *map)) served_->home.index().Unsettle();
   for (const NodeEntry& node : map->nodes()) {
     if (node.state == MemberState::kLost) home_service_->ForgetNode(node.id);
   }

@@ -36,7 +36,7 @@ void Duties::Attend(const ClusterMap& map, Repairer& repairer) {
 
 void Duties::Finish(const MaintenanceStatus& status) {
   const Pass pass = std::exchange(pass_, {});
-  if (status.passes == pass.passes || status.shards_failed > 0) {
+  if (status.passes == pass.passes || status.shards_failed > status.shards_lost) {
     not_before_ = clock_.Now() + kRetryAfter;
     return;
   }

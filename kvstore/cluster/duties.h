@@ -20,7 +20,8 @@ class Duties {
       : clock_(clock), self_(self), bytes_per_second_(bytes_per_second) {}
 
   // Call it every second or so. A lost target is vacated when a whole pass, begun when it was lost
-  // and these groups were here, restored every shard.
+  // and these groups were here, restored every shard
+  // that can be.
   void Attend(const ClusterMap& map, Repairer& repairer);
   std::vector<NodeWork::Vacated> vacated() const;
 

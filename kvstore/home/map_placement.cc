@@ -89,6 +89,16 @@ std::vector<TargetId> MapPlacement::Places(const NamespaceId& space, const RunId
   return places;
 }
 
+std::vector<TargetId> MapPlacement::Filled(const NamespaceId& space, const RunId& run) const {
+  const Group& group = map_->GroupOf(GroupHashOf(space, run));
+  std::vector<TargetId> filled;
+  for (size_t place = 0; place < kIndexReplicas; ++place) {
+    const TargetId id = group.targets[place];
+    if (id != kNoTarget && !group.IsFilling(place)) filled.push_back(id);
+  }
+  return filled.empty() ? Places(space, run) : filled;
+}
+
 std::span<TargetPort* const> MapPlacement::FilersOf(const StripeId& stripe) const {
   return filers_[map_->GroupIndexOf(GroupHashOf(stripe))];
 }

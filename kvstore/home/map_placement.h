@@ -28,6 +28,7 @@ class MapPlacement final : public Placement {
   std::vector<TargetId> ReplicaOrder(const NamespaceId& space, const RunId& run) const override;
   std::vector<TargetId> Sources(const NamespaceId& space, const RunId& run) const override;
   std::vector<TargetId> Places(const NamespaceId& space, const RunId& run) const override;
+  std::vector<TargetId> Filled(const NamespaceId& space, const RunId& run) const override;
   std::span<TargetPort* const> FilersOf(const StripeId& stripe) const override;
   std::span<TargetPort* const> NearTargets() const override { return near_; }
   // As wide as the widest of all sets, or of some where there are many.

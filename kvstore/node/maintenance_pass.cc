@@ -103,6 +103,7 @@ Task<void> MaintenancePass::VisitOne(StripeId stripe) {
   status_.shards_damaged += report.damaged;
   status_.shards_repaired += report.restored;
   status_.shards_failed += report.failed;
+  status_.shards_lost += report.lost;
   if (report.failed > 0) {
     parts_.log.Debug(stripe.ToHex().insert(0, "not restored: ").append(": ").append(
         report.status.ToString()));

@@ -44,7 +44,7 @@ Task<Result<std::unique_ptr<Node>>> Node::Open(NodeParts parts, NodeOptions opti
     node->MakeStore();
     node->MakePasses();
     // Until the replicas are compared, a miss is believed only after asking all of them.
-    node->home_->index().set_settled(false);
+    node->home_->index().Unsettle();
     ready = co_await node->store_->LoadSpaces();
     if (!ready.ok()) co_await around.Leave();
     if (!ready.ok()) co_await around.Close();
@@ -380,13 +380,15 @@ Task<void> Node::Checkpoint() {
 Task<void> Node::RepairIndexIfNeeded() {
   HomeIndex& index = home_->index();
   if (index.settled()) co_return;
-  index.set_settled(true);  // A publication that goes astray meanwhile takes it back.
+  const uint64_t unsettlings = index.unsettlings();
   uint64_t filed = 0;
   const std::vector<StripeId> hidden = index.Hidden();
   const Status outcome = co_await around_.RepairIndex(filed);
-  if (outcome.ok() && all_here()) index.Show(hidden);
   // A target that was left out may be the one that knows more.
-  if (!outcome.ok() || !all_here()) index.set_settled(false);
+  if (outcome.ok() && all_here()) {
+    index.Show(hidden);
+    index.Settle(unsettlings);
+  }
   if (filed > 0) {
     parts_.log.Info("index: filed " + std::to_string(filed) + " records where they were missing");
   }

@@ -123,7 +123,7 @@ TEST(HomeIndex, ReplicasThatWereNotComparedProveNoAbsence) {
   };
   EXPECT_TRUE(complete(key.run));
   of.tenure.whole = false;
-  of.home.index().set_settled(false);
+  of.home.index().Unsettle();
   for (FakeTarget& target : of.targets) target.down = false;
   EXPECT_TRUE(complete(RunId{{2, 3}}));  // All have answered.
   third(RunId{{2, 4}}).down = true;

@@ -4,7 +4,7 @@
 #include "kvstore/control/member_admin.h"
 #include "tests/support/random_chain.h"
 #include "tests/support/status_matchers.h"
-#include "tests/unit/kvstore/cluster/cluster_world.h"
+#include "tests/sim/cluster_world.h"
 
 namespace cairn::kv {
 namespace {

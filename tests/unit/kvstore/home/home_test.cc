@@ -489,7 +489,7 @@ TEST(Homes, WhatWasRemovedIsNotFiledAgainByARepair) {
   ++rebuilt.manifest.generation;
   EXPECT_THAT(Delete(world, 2, chain), IsOk());
   HomeIndex& home = world.node(3).home->index();
-  home.set_settled(false);
+  home.Unsettle();
   EXPECT_THAT(world.Await(home.Republish(std::move(rebuilt))), HasCode(Code::kNotFound));
   EXPECT_EQ(StripesOf(world, chain).size(), 0u);
 }
