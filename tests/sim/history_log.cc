@@ -29,6 +29,9 @@ uint64_t HistoryLog::Begin(const Call& call, BlockKey key, const std::optional<P
                "\"deadline\": %.9f",
                operation, std::string(call.op).c_str(), key.space, key.id.ToHex().c_str(), began,
                deadline);
+  if (!call.node.empty()) {
+    std::fprintf(file_, ", \"node\": \"%s\"", std::string(call.node).c_str());
+  }
   if (terms) {
     std::fprintf(file_,
                  ", \"digest\": \"%016" PRIx64
@@ -45,6 +48,21 @@ void HistoryLog::End(uint64_t operation, std::string_view result, kv::ByteSpan b
                Now(), std::string(result).c_str());
   if (!bytes.empty()) std::fprintf(file_, ", \"digest\": \"%016" PRIx64 "\"", kv::Checksum(bytes));
   std::fputs("}\n", file_);
+}
+
+void HistoryLog::Fault(std::string_view node, kv::Instant begin, kv::Instant end) {
+  std::fprintf(file_, R"({"event": "fault", "node": "%s", "begin": %.9f, "end": %.9f})",
+               std::string(node).c_str(), Seconds(begin.nanos), Seconds(end.nanos));
+  std::fputs("\n", file_);
+}
+
+void HistoryLog::Lost(std::string_view node) {
+  std::fprintf(file_, "{\"event\": \"lost\", \"node\": \"%s\", \"at\": %.9f}\n",
+               std::string(node).c_str(), Now());
+}
+
+void HistoryLog::Repaired() {
+  std::fprintf(file_, "{\"event\": \"repaired\", \"at\": %.9f}\n", Now());
 }
 
 void HistoryLog::Crash(CrashMode mode) {

@@ -24,6 +24,7 @@ class HistoryLog {
   struct Call {
     std::string_view op;  // put, get, look, delete.
     kv::Nanos patience;
+    std::string_view node = {};  // Where it was called, in a cluster.
   };
   struct PutTerms {
     int64_t ttl_millis = 0;
@@ -43,6 +44,12 @@ class HistoryLog {
   // `bytes`: what a get read, when it was ok.
   void End(uint64_t operation, std::string_view result, kv::ByteSpan bytes = {});
 
+  // What a node has cannot be had in this time: nanoseconds of the virtual clock.
+  void Fault(std::string_view node, kv::Instant begin, kv::Instant end);
+  // What it had is gone for good.
+  void Lost(std::string_view node);
+  // All stripes have all their shards again.
+  void Repaired();
   // The process dies; a power cut also takes what had not been made to last.
   void Crash(CrashMode mode);
 

@@ -76,6 +76,7 @@ class Rules:
     patience: float = 0.0
     impatient: bool = False
     late: float = 1.0
+    skew: float = 0.0  # Between the calendars of any two machines.
 
 
 @dataclasses.dataclass
@@ -301,7 +302,7 @@ class Judge:
             begins, ends = self.looks[get.space]
             looked = bisect.bisect_left(begins, get.begin)
             used = max(used, ends[looked - 1]) if looked else used
-        return max(used + put.ttl, put.keep_until) < get.begin
+        return max(used + put.ttl, put.keep_until) + self.rules.skew < get.begin
 
     def owed(self, get):
         """The acknowledged put whose block must be there during the whole get, if any."""
@@ -321,7 +322,7 @@ class Judge:
                           and not self.surely_deleted(other, put)]
         first = min(other.begin for other in stored)
         until = max(first + min(other.ttl for other in stored), min(other.keep_until for other in stored))
-        return get.end < until and all(len(self.faults.without_shard(other, get)) <= self.rules.budget
+        return get.end + self.rules.skew < until and all(len(self.faults.without_shard(other, get)) <= self.rules.budget
                                        for other in stored)
 
 
@@ -342,9 +343,11 @@ def main():
     parser.add_argument("--budget", type=int, default=2, help="nodes that may be away")
     parser.add_argument("--staleness", type=float, default=1.0, help="how long other nodes may show what was deleted")
     parser.add_argument("--patience", type=float, default=0.0, help="failures allowed for so long after a fault")
+    parser.add_argument("--skew", type=float, default=0.0, help="seconds between the calendars of any two machines")
     parser.add_argument("--impatient", action="store_true", help="deadlines may be shorter than reads take")
     options = parser.parse_args()
-    rules = Rules(options.budget, options.evictions, options.staleness, options.patience, options.impatient)
+    rules = Rules(options.budget, options.evictions, options.staleness, options.patience, options.impatient,
+                  skew=options.skew)
     try:
         verdict = judge(History.load(options.files), rules)
     except (BadHistory, OSError) as error:
