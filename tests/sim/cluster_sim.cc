@@ -1,5 +1,6 @@
 // A whole cluster in virtual time, from one seed: clients put, get and delete while nodes crash,
-// are cut off, slow, upgraded, lose their disks and disagree about the time, and etcd comes and goes.
+// are cut off, slow, upgraded, lose their disks and disagree about the time, and etcd comes and
+// goes.
 //
 // Usage: cluster_sim SEED HISTORY [NODES]
 // Writes what was done and got to HISTORY, which tests/support/history.py judges. Exits with 1 when
