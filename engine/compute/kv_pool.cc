@@ -9,42 +9,48 @@
 namespace cairn::engine {
 namespace {
 
-constexpr uint64_t kValueBytes = 2;  // Half precision.
+constexpr uint32_t kValueBytes = 2;  // Half precision.
 
 }  // namespace
 
-KvLayout KvLayout::For(const ModelShape& shape, uint32_t block_tokens) {
+PageLayout PageLayout::For(const ModelShape& shape, uint32_t block_tokens) {
   return {.layers = shape.layers,
           .kv_heads = shape.kv_heads,
           .head_dim = shape.head_dim,
           .block_tokens = block_tokens};
 }
 
-uint64_t KvLayout::token_bytes() const {
-  return uint64_t{layers} * 2 * kv_heads * head_dim * kValueBytes;
+kv::KvLayout PageLayout::cached() const {
+  return {.model = {},
+          .groups = {kv::AttentionGroup({.layers = layers,
+                                         .kv_heads = kv_heads,
+                                         .head_dim = head_dim,
+                                         .element_bytes = kValueBytes})}};
 }
 
-uint64_t KvLayout::block_bytes() const {
-  return kv::AlignUp(token_bytes() * block_tokens, kv::kSectorSize);
+uint64_t PageLayout::token_bytes() const { return cached().BlockBytes(1); }
+
+uint64_t PageLayout::block_bytes() const {
+  return kv::AlignUp(cached().BlockBytes(block_tokens), kv::kSectorSize);
 }
 
-std::string KvLayout::Describe() const {
+std::string PageLayout::Describe() const {
   return "kv1 f16 layers=" + std::to_string(layers) + " kv_heads=" + std::to_string(kv_heads) +
          " head_dim=" + std::to_string(head_dim) + " block_tokens=" + std::to_string(block_tokens) +
          " tile=" + std::to_string(kTilePositions);
 }
 
-KvPool::KvPool(const KvLayout& layout, uint32_t block_count)
+KvPool::KvPool(const PageLayout& layout, uint32_t block_count)
     : layout_(layout), block_bytes_(layout.block_bytes()), references_(block_count, 0) {
   KV_CHECK(block_count > 0);
   KV_CHECK(block_bytes_ > 0);
-  KV_CHECK(layout.block_tokens % KvLayout::kTilePositions == 0);
+  KV_CHECK(layout.block_tokens % PageLayout::kTilePositions == 0);
   // One sector more: kernels load whole registers, and may read (never use) a few bytes past the
   // end.
   const uint64_t size = block_bytes_ * block_count + kv::kSectorSize;
   memory_.reset(static_cast<uint8_t*>(std::aligned_alloc(kv::kSectorSize, size)));
   KV_CHECK(memory_ != nullptr);
-  const uint64_t used_bytes = layout.token_bytes() * layout.block_tokens;
+  const uint64_t used_bytes = layout.cached().BlockBytes(layout.block_tokens);
   free_.reserve(block_count);
   for (uint32_t i = block_count; i-- > 0;) {
     free_.push_back({i});

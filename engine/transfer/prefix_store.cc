@@ -6,7 +6,7 @@
 
 namespace cairn::engine {
 
-std::string LayoutFingerprint(const std::string& model_sha256, const KvLayout& layout) {
+std::string LayoutFingerprint(const std::string& model_sha256, const PageLayout& layout) {
   return "cairn-engine 1\nmodel sha256:" + model_sha256 + "\nkv " + layout.Describe();
 }
 

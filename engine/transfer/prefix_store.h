@@ -39,7 +39,7 @@ class PrefixStore {
 };
 
 // What makes stored KV unusable for another engine, as the namespace's fingerprint.
-std::string LayoutFingerprint(const std::string& model_sha256, const KvLayout& layout);
+std::string LayoutFingerprint(const std::string& model_sha256, const PageLayout& layout);
 
 // Backed by a namespace of a block store. All must outlive it, and the client is stopped first.
 class BlockStorePrefixStore final : public PrefixStore {

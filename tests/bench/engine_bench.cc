@@ -156,7 +156,7 @@ int Main(int count, char** arguments) {
   if (!file.ok()) return Fail(file.status());
   auto model = LlamaModel::Load(*file.value());
   if (!model.ok()) return Fail(model.status());
-  const KvLayout layout = KvLayout::For(model.value().shape, 32);
+  const PageLayout layout = PageLayout::For(model.value().shape, 32);
   const uint32_t block_count = (kPromptTokens + kDecodeTokens) / layout.block_tokens;
   KvPool pool(layout, block_count);
   auto backend = CreateCpuBackend(model.value(), pool, options->backend);

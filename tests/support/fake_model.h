@@ -70,7 +70,7 @@ class FakeBackend final : public engine::Backend {
   }
 
   engine::ModelShape shape_;
-  const engine::KvLayout layout_;
+  const engine::PageLayout layout_;
   engine::KvPool pool_;
 };
 

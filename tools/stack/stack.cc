@@ -55,7 +55,7 @@ Status LoadModel(const StackOptions& options, LoadedModel& loaded) {
   if (options.block_tokens == 0 || options.block_tokens % 16 != 0) {
     return Status(Code::kInvalid, "block_tokens must be a multiple of 16");
   }
-  const auto layout = engine::KvLayout::For(loaded.model->shape, options.block_tokens);
+  const auto layout = engine::PageLayout::For(loaded.model->shape, options.block_tokens);
   const uint32_t context = options.context_tokens_max == 0 ? loaded.model->shape.context_max
                                                            : options.context_tokens_max;
   const uint64_t blocks = std::max(kv::DivCeil(context, options.block_tokens),
@@ -185,7 +185,7 @@ Result<ModelSummary> CheckModel(const std::string& path) {
       .architecture = model.shape.architecture,
       .parameters = model.shape.parameters,
       .context_tokens_max = model.shape.context_max,
-      .kv_bytes_per_token = engine::KvLayout::For(model.shape, 32).token_bytes()};
+      .kv_bytes_per_token = engine::PageLayout::For(model.shape, 32).token_bytes()};
 }
 
 Result<std::unique_ptr<Stack>> Stack::Start(StackOptions options, kv::Log& log) {

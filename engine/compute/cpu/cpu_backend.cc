@@ -69,8 +69,8 @@ Status CheckLimits(const ModelShape& shape, const CpuBackendOptions& options) {
 Result<std::unique_ptr<Backend>> CreateCpuBackend(const LlamaModel& model, KvPool& pool,
                                                   const CpuBackendOptions& options) {
   KV_RETURN_IF_ERROR(CheckLimits(model.shape, options));
-  const KvLayout& layout = pool.layout();
-  KV_CHECK(layout.Describe() == KvLayout::For(model.shape, layout.block_tokens).Describe());
+  const PageLayout& layout = pool.layout();
+  KV_CHECK(layout.Describe() == PageLayout::For(model.shape, layout.block_tokens).Describe());
   return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(model, pool, options));
 }
 

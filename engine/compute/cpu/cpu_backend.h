@@ -22,7 +22,7 @@ struct CpuBackendOptions {
 };
 
 // Packs the weights into its own memory (about the size of the file). The file under `model` and
-// the `pool` must outlive the result. `pool` has the layout KvLayout::For(model.shape, any
+// the `pool` must outlive the result. `pool` has the layout PageLayout::For(model.shape, any
 // block_tokens). kInvalid: the CPU lacks the forced kernels, or a limit of the kernels is passed
 // (named).
 kv::Result<std::unique_ptr<Backend>> CreateCpuBackend(const LlamaModel& model, KvPool& pool,

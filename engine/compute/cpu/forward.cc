@@ -21,7 +21,7 @@ uint32_t PanelsPerPiece(uint32_t rows) { return std::max(1u, 8u / rows); }
 
 }  // namespace
 
-Forward::Forward(const ModelShape& shape, const PackedModel& model, const KvLayout& layout,
+Forward::Forward(const ModelShape& shape, const PackedModel& model, const PageLayout& layout,
                  const CpuKernelTable& kernels, Limits limits)
     : shape_(shape),
       model_(model),

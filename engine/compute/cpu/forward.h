@@ -23,7 +23,7 @@ class Forward {
   };
 
   // All must outlive this.
-  Forward(const ModelShape& shape, const PackedModel& model, const KvLayout& layout,
+  Forward(const ModelShape& shape, const PackedModel& model, const PageLayout& layout,
           const CpuKernelTable& kernels, Limits limits);
 
   // Writes the KV of all rows of `plan`, and a row of logits for each of its logits_rows.
@@ -51,7 +51,7 @@ class Forward {
 
   const ModelShape& shape_;
   const PackedModel& model_;
-  const KvLayout& layout_;
+  const PageLayout& layout_;
   const CpuKernelTable& kernels_;
   const Rope rope_;
   const uint32_t tokens_per_piece_;

@@ -1,4 +1,4 @@
-// The write side of KvLayout: keys scatter into tiles of 16 positions, values lie in rows.
+// The write side of PageLayout: keys scatter into tiles of 16 positions, values lie in rows.
 #include "engine/compute/cpu/kv_writer.h"
 
 #include <cstring>
@@ -13,15 +13,15 @@ static_assert(kHeadDimMax <= kChunk);
 
 }  // namespace
 
-HeadPlace PlaceOf(const KvLayout& layout, uint32_t layer, uint32_t kv_head) {
+HeadPlace PlaceOf(const PageLayout& layout, uint32_t layer, uint32_t kv_head) {
   const uint64_t head_bytes = layout.head_values() * sizeof(uint16_t);
   const uint64_t keys = (uint64_t{layer} * 2 * layout.kv_heads + kv_head) * head_bytes;
   return {.keys = keys, .values = keys + layout.kv_heads * head_bytes};
 }
 
-void WriteKv(const CpuKernelTable& kernels, const KvLayout& layout, uint32_t layer,
+void WriteKv(const CpuKernelTable& kernels, const PageLayout& layout, uint32_t layer,
              uint32_t position, const float* keys, const float* values, uint8_t* block) {
-  constexpr uint32_t kTile = KvLayout::kTilePositions;
+  constexpr uint32_t kTile = PageLayout::kTilePositions;
   const uint32_t head_dim = layout.head_dim;
   const uint32_t slot = position % layout.block_tokens;
   KV_CHECK(head_dim <= kHeadDimMax);

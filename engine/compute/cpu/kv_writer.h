@@ -13,10 +13,10 @@ struct HeadPlace {
   size_t keys = 0;
   size_t values = 0;
 };
-HeadPlace PlaceOf(const KvLayout& layout, uint32_t layer, uint32_t kv_head);
+HeadPlace PlaceOf(const PageLayout& layout, uint32_t layer, uint32_t kv_head);
 
 // `keys` and `values` are kv_heads * head_dim floats, padded to 16. `position` is of the sequence.
-void WriteKv(const CpuKernelTable& kernels, const KvLayout& layout, uint32_t layer,
+void WriteKv(const CpuKernelTable& kernels, const PageLayout& layout, uint32_t layer,
              uint32_t position, const float* keys, const float* values, uint8_t* block);
 
 }  // namespace cairn::engine

@@ -278,7 +278,7 @@ TEST(ForwardDeathTest, ATokenOutsideTheVocabularyStopsTheProcess) {
 TEST(CpuBackend, RefusesImpossibleOptionsByName) {
   const TinyFile file(SmallOptions(TensorType::kQ8_0));
   const LlamaModel model = LlamaModel::Load(*file).value();
-  KvPool pool(KvLayout::For(model.shape, 32), 1);
+  KvPool pool(PageLayout::For(model.shape, 32), 1);
   EXPECT_THAT(CreateCpuBackend(model, pool, {.threads = 0}), HasCode(Code::kInvalid));
 }
 

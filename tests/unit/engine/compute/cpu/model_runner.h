@@ -20,7 +20,7 @@ class ModelRunner {
   // `file` outlives this.
   ModelRunner(const GgufFile& file, const CpuBackendOptions& options, uint32_t block_count = 64)
       : model_(LlamaModel::Load(file).value()),
-        pool_(KvLayout::For(model_.shape, kBlockTokens), block_count),
+        pool_(PageLayout::For(model_.shape, kBlockTokens), block_count),
         backend_(CreateCpuBackend(model_, pool_, options).value()) {}
 
   Backend& backend() { return *backend_; }
