@@ -3,12 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "kvstore/layout/known_models.h"
 #include "tools/planner/command_support.h"
+#include "tools/planner/model_print.h"
 #include "tools/planner/plan_print.h"
 #include "tools/planner/scenario_io.h"
 #include "tools/planner/table.h"
@@ -114,58 +114,26 @@ kv::Status RunScenario(const PlanFlags& flags, CommandResult& result) {
 struct ModelFlags {
   std::string config;
   std::string dtype;
-  uint64_t block_tokens = 256;
+  ModelList list;
   bool json = false;
+  std::string html;
 };
 
-struct ModelRow {
-  kv::KvLayout layout;
-  std::string source;
-};
-
-std::string ModelsText(const std::vector<ModelRow>& rows, uint64_t block_tokens) {
-  Table table({"Model", ">bytes/token", ">block bytes", ">window bytes", ">align", "source"});
-  for (const auto& [layout, source] : rows) {
-    const double bytes = layout.BytesPerToken();
-    table.Add({layout.model, WithCommas(bytes, bytes == std::floor(bytes) ? 0 : 2),
-               WithCommas(static_cast<double>(layout.BlockBytes(block_tokens)), 0),
-               WithCommas(static_cast<double>(layout.WindowBytes()), 0),
-               std::to_string(layout.AlignmentTokens()), source});
-  }
-  return table.ToText();
-}
-
-std::string ModelsJson(const std::vector<ModelRow>& rows, uint64_t block_tokens) {
-  nlohmann::ordered_json json = {{"block_tokens", block_tokens},
-                                 {"models", nlohmann::ordered_json::array()}};
-  for (const auto& [layout, source] : rows) {
-    json["models"].push_back({{"model", layout.model},
-                              {"bytes_per_token", layout.BytesPerToken()},
-                              {"block_bytes", layout.BlockBytes(block_tokens)},
-                              {"window_bytes", layout.WindowBytes()},
-                              {"alignment_tokens", layout.AlignmentTokens()},
-                              {"source", source}});
-  }
-  // A path may be anything.
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
-kv::Status RunModels(const ModelFlags& flags, CommandResult& result) {
-  std::vector<ModelRow> rows;
+kv::Status RunModels(ModelFlags flags, CommandResult& result) {
+  std::vector<ModelRow>& models = flags.list.models;
   if (flags.config.empty() && !flags.dtype.empty()) {
     return {kv::Code::kInvalid, "--dtype is of the model in --config: known models have their own"};
   }
   if (flags.config.empty()) {
     for (const kv::KnownModel& model : kv::KnownModels()) {
-      rows.push_back({model.layout, std::string(model.source)});
+      models.push_back({model.layout, std::string(model.source)});
     }
   } else {
     KV_ASSIGN_OR_RETURN(kv::KvLayout layout, LoadModelConfig(flags.config, flags.dtype));
-    rows.push_back({std::move(layout), flags.config});
+    models.push_back({std::move(layout), flags.config});
   }
-  result.output =
-      flags.json ? ModelsJson(rows, flags.block_tokens) : ModelsText(rows, flags.block_tokens);
-  return kv::Status();
+  result.output = flags.json ? ModelsJson(flags.list) : ModelsText(flags.list);
+  return flags.html.empty() ? kv::Status() : WriteTextFile(flags.html, ModelsHtml(flags.list));
 }
 
 constexpr uint64_t kCyclesMax = 100'000'000;
@@ -235,9 +203,10 @@ CommandResult PlanCommand(const std::vector<std::string>& arguments, const AppVi
   CLI::App* models = app.add_subcommand("models", "KV bytes per token of known models");
   models->add_option("--config", model.config, "A Hugging Face config.json instead");
   models->add_option("--dtype", model.dtype, "Of the KV: bf16, fp8, ...");
-  models->add_option("--block-tokens", model.block_tokens, "Tokens per block")
+  models->add_option("--block-tokens", model.list.block_tokens, "Tokens per block")
       ->check(CLI::Range(1, 1 << 20));
   models->add_flag("--json", model.json, "Print the table as JSON");
+  models->add_option("--html", model.html, "Also write a page with charts");
 
   ReliabilityFlags reliability;
   CLI::App* failures =

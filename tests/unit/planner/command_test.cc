@@ -145,6 +145,11 @@ TEST(Commands, DrawPagesOfEverything) {
   ExpectSelfContained(page);
   EXPECT_THAT(Contents(page), HasSubstr("Availability of a block, nines"));
   EXPECT_THAT(Contents(page), HasSubstr(">3 copies</text>"));
+  EXPECT_EQ(PlanCommand({"models", "--block-tokens", "64", "--html", page}).errors, "");
+  ExpectSelfContained(page);
+  EXPECT_THAT(Contents(page), HasSubstr("<td class=\"number\">56,960</td>"));  // V4.1, 64 tokens.
+  EXPECT_THAT(Contents(page), HasSubstr("A block is of 64 tokens"));
+  EXPECT_EQ(PlanCommand({"models", "--html", "/nowhere/page.html"}).exit_code, 1);
   EXPECT_EQ(TraceCommand({"explain", kTrace, "--ttl", "20 min", "--html", page}).errors, "");
   ExpectSelfContained(page);
   EXPECT_THAT(Contents(page), HasSubstr(">expired</text>"));
@@ -154,6 +159,33 @@ TEST(Commands, DrawPagesOfEverything) {
   ExpectSelfContained(page);
   EXPECT_THAT(Contents(page), HasSubstr(">json-key-order</text>"));
   EXPECT_EQ(TraceCommand({"lint", log, "--html", "/nowhere/page.html"}).exit_code, 1);
+}
+
+TEST(Commands, DrawModelsFromTheHungriestToTheThriftiest) {
+  const std::string page = OwnFile("models.html");
+  ASSERT_EQ(PlanCommand({"models", "--html", page}).exit_code, 0);
+  const std::string text = Contents(page);
+  const std::string windows = text.substr(text.find("Bytes of one snapshot of the windows"));
+  const std::string tokens = text.substr(0, text.size() - windows.size());
+  const auto bar = [](const char* model) { return ">" + std::string(model) + "</text>"; };
+  EXPECT_LT(tokens.find(bar("Llama-3.1-405B")), tokens.find(bar("Llama-3-8B")));
+  EXPECT_LT(tokens.find(bar("Llama-3-8B")), tokens.find(bar("DeepSeek-V4.1-Flash")));
+  EXPECT_THAT(tokens, HasSubstr(">3,514.25</text>"));
+  EXPECT_LT(windows.find(bar("Gemma-3-27B")), windows.find(bar("DeepSeek-V4.1-Flash")));
+  EXPECT_THAT(windows, Not(HasSubstr(bar("Llama-3-8B"))));  // It has none.
+}
+
+TEST(Commands, DrawTheModelOfAConfigurationWhateverItIsCalled) {
+  const std::string config = WriteTrace(
+      "<b>&.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+      "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32,
+      "num_key_value_heads": 8, "torch_dtype": "bfloat16"})");
+  const std::string page = OwnFile("config.html");
+  EXPECT_EQ(PlanCommand({"models", "--config", config, "--html", page}).errors, "");
+  ExpectSelfContained(page);
+  EXPECT_THAT(Contents(page), HasSubstr(">131,072</text>"));
+  EXPECT_THAT(Contents(page), HasSubstr("&lt;b&gt;&amp;.json"));
+  EXPECT_THAT(Contents(page), Not(HasSubstr("windows")));
 }
 
 // Whoever writes a prompt writes into these pages.
