@@ -106,7 +106,7 @@ uint64_t StorePolicy::CountHits() {
   bool leading = true;
   for (const uint32_t index : indexes_) {
     const uint32_t stripe = stripe_of_[index];
-    if (stripe != kNone && stripes_[stripe].expires_ms < now_ms_) {
+    if (stripe != kNone && now_ms_ >= stripes_[stripe].expires_ms) {
       Drop(stripe);
       ++counts_.stripes_expired;
     }
@@ -128,37 +128,38 @@ void StorePolicy::TouchAndWrite(uint32_t retention) {
   }
   const std::vector<uint32_t> chain = indexes_;
   std::vector<bool> missing(chain.size());
-  for (size_t i = 0; i < chain.size(); ++i) missing[i] = stripe_of_[chain[i]] == kNone;
+  for (size_t i = 0; i < chain.size(); ++i) {
+    missing[i] = stripe_of_[chain[i]] == kNone;
+    if (missing[i]) stripe_of_[chain[i]] = kAsked;
+  }
   for (size_t begin = 0; begin < chain.size(); begin += options_.run_blocks) {
     const size_t end = std::min<size_t>(chain.size(), begin + options_.run_blocks);
-    std::vector<uint32_t> blocks;
-    size_t position = 0;
+    std::vector<uint32_t> positions;
     for (size_t i = begin; i < end; ++i) {
-      if (!missing[i]) continue;
-      if (blocks.empty()) position = i;
-      blocks.push_back(chain[i]);
+      if (missing[i]) positions.push_back(static_cast<uint32_t>(i));
     }
-    if (!blocks.empty()) WriteRun(blocks, position, retention);
+    if (!positions.empty()) WriteRun(chain, positions, retention);
   }
 }
 
-void StorePolicy::WriteRun(const std::vector<uint32_t>& blocks, size_t position,
-                           uint32_t retention) {
+void StorePolicy::WriteRun(const std::vector<uint32_t>& chain,
+                           const std::vector<uint32_t>& positions, uint32_t retention) {
   const double block_bytes = static_cast<double>(options_.block_tokens) * options_.bytes_per_token;
-  size_t most = blocks.size();
+  size_t most = positions.size();
   if (options_.payload_bytes_max > 0) {
     most = static_cast<size_t>(
         std::max(1.0, static_cast<double>(options_.payload_bytes_max) / block_bytes));
   }
-  for (size_t begin = 0; begin < blocks.size(); begin += most) {
-    const size_t end = std::min(blocks.size(), begin + most);
-    WriteStripe({blocks.begin() + static_cast<ptrdiff_t>(begin),
-                 blocks.begin() + static_cast<ptrdiff_t>(end)},
-                position + begin, retention);
+  for (size_t begin = 0; begin < positions.size(); begin += most) {
+    const size_t end = std::min(positions.size(), begin + most);
+    std::vector<uint32_t> blocks;
+    for (size_t i = begin; i < end; ++i) blocks.push_back(chain[positions[i]]);
+    WriteStripe(std::move(blocks), positions[begin], retention);
   }
 }
 
-void StorePolicy::WriteStripe(std::vector<uint32_t> blocks, size_t position, uint32_t retention) {
+void StorePolicy::WriteStripe(std::vector<uint32_t> blocks, uint32_t position,
+                              uint32_t retention) {
   auto at = static_cast<uint32_t>(stripes_.size());
   if (spare_stripes_.empty()) {
     stripes_.emplace_back();
@@ -175,7 +176,7 @@ void StorePolicy::WriteStripe(std::vector<uint32_t> blocks, size_t position, uin
                   .record_bytes = record_bytes,
                   .expires_ms = now_ms_ + options_.classes[retention].ttl_ms,
                   .last_access = static_cast<uint32_t>(now_ms_ / 1000),
-                  .position = static_cast<uint32_t>(position),
+                  .position = position,
                   .retention = retention,
                   .hit = false,
                   .live = true,
@@ -262,22 +263,16 @@ uint32_t StorePolicy::Append(Target& target, uint32_t stripe, Purpose purpose) {
       purpose == Purpose::kMove && target.segments.size() >= kv::kSegmentsForOwnMoves;
   uint32_t& open = target.open[record.retention + (apart ? options_.classes.size() : 0)];
   if (open != kNone) {
-    Segment& segment = target.segments[open];
-    if (segment.used + record.record_bytes <= options_.segment_bytes) {
-      segment.used += record.record_bytes;
-      segment.shards.push_back({.stripe = stripe, .generation = record.generation});
-      return open;
-    }
-    segment.sealed = true;
+    if (TryAppend(target.segments[open], stripe)) return open;
+    target.segments[open].sealed = true;
     open = kNone;
   }
   const uint64_t taken = SegmentsFor(record.record_bytes);
-  const Shard shard{.stripe = stripe, .generation = record.generation};
   const uint64_t reserve = purpose == Purpose::kPut ? kSegmentsForMoves : 0;
-  if (target.free_count < taken + reserve) return kNone;
+  if (target.free_count < taken + reserve) return AppendAnywhere(target, stripe);
   const auto found = std::find_if(target.segments.begin(), target.segments.end(),
                                   [](const Segment& segment) { return segment.free; });
-  *found = {.shards = {shard},
+  *found = {.shards = {{.stripe = stripe, .generation = record.generation}},
             .used = options_.header_bytes + record.record_bytes,
             .taken = taken,
             .sealed = taken > 1,
@@ -286,6 +281,22 @@ uint32_t StorePolicy::Append(Target& target, uint32_t stripe, Purpose purpose) {
   const auto number = static_cast<uint32_t>(found - target.segments.begin());
   if (taken == 1) open = number;
   return number;
+}
+
+bool StorePolicy::TryAppend(Segment& segment, uint32_t stripe) const {
+  const Stripe& record = stripes_[stripe];
+  if (segment.used + record.record_bytes > options_.segment_bytes) return false;
+  segment.used += record.record_bytes;
+  segment.shards.push_back({.stripe = stripe, .generation = record.generation});
+  return true;
+}
+
+// With no segment left to open, order gives way to room.
+uint32_t StorePolicy::AppendAnywhere(Target& target, uint32_t stripe) const {
+  for (const uint32_t open : target.open) {
+    if (open != kNone && TryAppend(target.segments[open], stripe)) return open;
+  }
+  return kNone;
 }
 
 void StorePolicy::MakeRoom() {
@@ -338,7 +349,7 @@ void StorePolicy::Reclaim(uint32_t number, uint64_t segments_wanted, uint64_t mo
 kv::ShardView StorePolicy::ViewOf(uint32_t at) const {
   using Fate = kv::ShardView::Fate;
   const Stripe& stripe = stripes_[at];
-  const bool expired = stripe.expires_ms < now_ms_;
+  const bool expired = now_ms_ >= stripe.expires_ms;
   return {.fate = at == writing_ ? Fate::kPinned : expired ? Fate::kExpired : Fate::kLive,
           .hit = stripe.hit,
           .last_access = stripe.last_access,

@@ -79,6 +79,7 @@ class StorePolicy {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr uint32_t kAsked = UINT32_MAX - 1;  // Missing, and about to be written.
   struct Place {
     uint32_t target = 0;
     uint32_t segment = 0;
@@ -116,8 +117,10 @@ class StorePolicy {
   explicit StorePolicy(StorePolicyOptions options);
   uint64_t CountHits();
   void TouchAndWrite(uint32_t retention);
-  void WriteRun(const std::vector<uint32_t>& blocks, size_t position, uint32_t retention);
-  void WriteStripe(std::vector<uint32_t> blocks, size_t position, uint32_t retention);
+  // What is missing of one run of the chain, by positions in it.
+  void WriteRun(const std::vector<uint32_t>& chain, const std::vector<uint32_t>& positions,
+                uint32_t retention);
+  void WriteStripe(std::vector<uint32_t> blocks, uint32_t position, uint32_t retention);
   // Width in shards, and the bytes of each one's record.
   std::pair<uint32_t, uint64_t> ShapeOf(uint64_t blocks) const;
   uint64_t HeaderBytes(uint64_t blocks, uint64_t data_shards, double payload) const;
@@ -125,6 +128,8 @@ class StorePolicy {
   uint64_t RoomForPuts(const Target& target) const;
   // The segment, or kNone when none has room.
   uint32_t Append(Target& target, uint32_t stripe, Purpose purpose);
+  bool TryAppend(Segment& segment, uint32_t stripe) const;
+  uint32_t AppendAnywhere(Target& target, uint32_t stripe) const;
   void MakeRoom();
   void Reclaim(uint32_t target, uint64_t segments_wanted, uint64_t move_bytes_max);
   kv::ShardView ViewOf(uint32_t stripe) const;
