@@ -14,8 +14,8 @@
 
 namespace cairn::tools {
 
-// What StorePolicy must equal. What is missing of a run is written as stripes, which live and die as one. Records have no
-// headers here. Only the choice of targets is the store's own code.
+// What StorePolicy must equal. What is missing of a run is written as stripes, which live and die
+// as one. Records have no headers here. Only the choice of targets is the store's own code.
 class NaiveStore {
  public:
   explicit NaiveStore(const StorePolicyOptions& options);
