@@ -101,7 +101,7 @@ struct HomeOfThree {
   NullLog log;
   FakeTarget targets[3] = {FakeTarget{1}, FakeTarget{2}, FakeTarget{3}};
   TargetSet set{clock, {&targets[0], &targets[1], &targets[2]}};
-  LocalPlacement placement{set};
+  FakePlacement placement{set};
   TenureOfTests tenure;
   Home home{{.loop = loop, .clock = clock, .random = random, .log = log, .targets = set,
              .placement = placement, .tenure = tenure}, {}};
@@ -128,6 +128,59 @@ TEST(HomeIndex, ReplicasThatWereNotComparedProveNoAbsence) {
   EXPECT_TRUE(complete(RunId{{2, 3}}));  // All have answered.
   third(RunId{{2, 4}}).down = true;
   EXPECT_FALSE(complete(RunId{{2, 4}}));
+}
+
+TEST(HomeIndex, WithTwoReplicasAwayTheThirdProvesNoAbsence) {
+  HomeOfThree of;
+  of.tenure.whole = false;
+  of.home.index().Unsettle();
+  const NamespaceId space{{1, 1}};
+  const auto complete = [&](uint64_t run, std::set<TargetId> away) {
+    of.placement.away = std::move(away);
+    const std::vector<BlockId> wanted{BlockId{{3, 3}}};
+    Task<Result<KnownRunPtr>> load = of.home.index().Load({space, RunId{{2, run}}}, wanted);
+    of.loop.RunReady();
+    return load.Take().value()->complete;
+  };
+  EXPECT_TRUE(complete(1, {}));
+  EXPECT_TRUE(complete(2, {TargetId{2}}));  // What was published two have.
+  EXPECT_FALSE(complete(3, {TargetId{2}, TargetId{3}}));
+}
+
+TEST(HomeIndex, APutWhoseRecordOnlyReplicasTakeThatAreBeingFilledFails) {
+  HomeOfThree of;
+  const auto publish = [&](uint64_t run, std::set<TargetId> away, std::set<TargetId> filling) {
+    of.placement.away = std::move(away);
+    of.placement.filling = std::move(filling);
+    IndexedStripe stripe{.manifest = {}, .expires_at = UnixMillis{INT64_MAX / 2}};
+    stripe.manifest.space = NamespaceId{{1, 1}};
+    stripe.manifest.run = RunId{{2, run}};
+    stripe.manifest.stripe = StripeId{{7, run}};
+    stripe.manifest.blocks.push_back({.id = BlockId{{2, run}}});
+    Task<Status> filed = of.home.index().Publish(std::move(stripe), Durability::kProcess);
+    of.loop.RunReady();
+    return filed.Take();
+  };
+  const TargetId one{1}, two{2}, three{3};
+  EXPECT_THAT(publish(1, {two, three}, {}), IsOk());  // One that has all is better than nothing.
+  EXPECT_THAT(publish(2, {two, three}, {one}), HasCode(Code::kUnavailable));
+  EXPECT_FALSE(of.targets[0].filed.contains(StripeId{{7, 2}}));
+  EXPECT_THAT(publish(3, {three}, {one}), IsOk());
+  EXPECT_THAT(publish(4, {three}, {one, two}), HasCode(Code::kUnavailable));
+}
+
+TEST(HomeIndex, WhatGoesAstrayDuringAComparisonIsNotSettledByIt) {
+  HomeOfThree of;
+  HomeIndex& index = of.home.index();
+  index.Unsettle();
+  uint64_t unsettlings = index.unsettlings();
+  EXPECT_FALSE(index.settled());  // Until it has ended.
+  index.Unsettle();
+  index.Settle(unsettlings);
+  EXPECT_FALSE(index.settled());
+  unsettlings = index.unsettlings();
+  index.Settle(unsettlings);
+  EXPECT_TRUE(index.settled());
 }
 
 TEST(HomeIndex, AReplicaThatDoesNotSayInTimeDoesNotMakeAStripeAbsent) {

@@ -1,6 +1,9 @@
 // What a store in one process stands on: the home of all its runs, for fixtures.
 #pragma once
 
+#include <set>
+#include <vector>
+
 #include "kvstore/client/home.h"
 #include "kvstore/client/local_placement.h"
 #include "kvstore/client/space_store.h"
@@ -13,7 +16,13 @@ class FakePlacement final : public Placement {
   explicit FakePlacement(const TargetSet& targets) : local_(targets) {}
 
   std::vector<TargetId> ReplicaOrder(const NamespaceId& space, const RunId& run) const override {
+    return Without(away, local_.ReplicaOrder(space, run));
+  }
+  std::vector<TargetId> Places(const NamespaceId& space, const RunId& run) const override {
     return local_.ReplicaOrder(space, run);
+  }
+  std::vector<TargetId> Filled(const NamespaceId& space, const RunId& run) const override {
+    return Without(filling, local_.ReplicaOrder(space, run));
   }
   std::span<TargetPort* const> FilersOf(const StripeId& stripe) const override {
     return local_.FilersOf(stripe);
@@ -32,8 +41,15 @@ class FakePlacement final : public Placement {
   bool RecoversFromShards() const override { return recovers; }
 
   bool recovers = true;
+  std::set<TargetId> away;     // Of every run's replicas.
+  std::set<TargetId> filling;  // The same.
 
  private:
+  static std::vector<TargetId> Without(const std::set<TargetId>& some, std::vector<TargetId> ids) {
+    std::erase_if(ids, [&](TargetId id) { return some.contains(id); });
+    return ids;
+  }
+
   LocalPlacement local_;
 };
 

@@ -154,6 +154,7 @@ TEST_F(MapPlacementTest, WhoIsFilledIsNoSourceAndWhoIsAwayStillHasAPlace) {
   EXPECT_EQ(placement_->ReplicaOrder(space, run), (Ids{{10}, {20}}));
   EXPECT_EQ(placement_->Sources(space, run), (Ids{{10}}));
   EXPECT_EQ(placement_->Places(space, run), (Ids{{10}, {20}, {30}}));
+  EXPECT_EQ(placement_->Filled(space, run), (Ids{{10}, {30}}));
   content_.groups[0].filling = 1u << 0 | 1u << 1;
   Remap();
   EXPECT_EQ(placement_->Sources(space, run), (Ids{{10}, {20}}));  // Better than nobody.
