@@ -12,6 +12,8 @@ constexpr Nanos kWatchMax = Seconds(30);
 // The lease is refreshed this many times in its length, and distrusted this part of it early.
 constexpr int64_t kRefreshes = 4;
 constexpr int64_t kClockError = 10;
+// No report is equal to it, not even none.
+constexpr char kUnclear = '?';
 
 Nanos Part(Nanos span, int64_t of) { return {span.value / of}; }
 
@@ -171,7 +173,13 @@ Task<Status> Agent::WriteReports() {
   if (transaction.changes.empty()) co_return Status();
   const Instant begun_at = clock_.Now();
   auto outcome = co_await store_.Commit(std::move(transaction), CallDeadline());
-  if (!outcome.ok()) co_return outcome.status();
+  if (!outcome.ok()) {  // It may have been written or not.
+    for (std::string* written : {&written_report_, &written_work_, &written_usage_}) {
+      written->clear();
+    }
+    written_slow_.assign(1, kUnclear);
+    co_return outcome.status();
+  }
   written_report_ = std::move(report);
   written_work_ = std::move(work);
   written_usage_ = std::move(usage);

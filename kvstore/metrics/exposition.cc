@@ -246,7 +246,7 @@ void AddCluster(Families& all, const ClusterView& view) {
   AddOne(all, "cairn_cluster_groups_filling", kGauge,
          "Of which some replica does not have everything yet.", Number(view.groups_filling));
   AddOne(all, "cairn_cluster_targets_slow", kGauge,
-         "Targets that this node finds slow: reads and puts go round them.",
+         "Targets that this node finds slow.",
          Number(view.targets_slow));
   AddOne(all, "cairn_cluster_targets_set_aside", kGauge,
          "While this node makes the map: targets that most nodes find slow, so that they hold no "

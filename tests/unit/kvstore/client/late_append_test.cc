@@ -168,6 +168,11 @@ TEST_F(LateAppends, WhoPutsAgainAsksAsFewSlowTargetsAsTheStripeMayLack) {
   EXPECT_TRUE(waits_for({3, 4}));
   EXPECT_TRUE(waits_for({5}));
   EXPECT_EQ(store_.target(0).appends, appends);
+  // Beside one that is away all slow ones are asked, and the blocks are not stored again.
+  store_.target(7).down = true;
+  EXPECT_TRUE(waits_for({3}));
+  EXPECT_TRUE(waits_for({4}));
+  EXPECT_EQ(store_.target(0).appends, appends);
 }
 
 TEST_F(LateAppends, ATargetThatRecoversIsWaitedForAgain) {
