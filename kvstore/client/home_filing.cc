@@ -7,6 +7,41 @@
 #include "kvstore/types/limits.h"
 
 namespace cairn::kv {
+namespace {
+
+// What replicas said to a stripe that was filed with them.
+class Filing {
+ public:
+  // `filled`: Placement::Filled. What others alone have taken the next home might withdraw.
+  Filing(std::vector<TargetId> filled, size_t needed)
+      : filled_(std::move(filled)), needed_(needed) {}
+
+  void Note(TargetId replica, const Status& outcome) {
+    if (!outcome.ok()) {
+      failure_ = outcome;
+      return;
+    }
+    ++acknowledged_;
+    lasts_ |= std::find(filled_.begin(), filled_.end(), replica) != filled_.end();
+  }
+  size_t acknowledged() const { return acknowledged_; }
+  bool enough() const { return acknowledged_ >= needed_; }
+  // Whatever one of them said: others may have it, so this is no refusal.
+  Status outcome() const {
+    if (!enough()) return Status(Code::kUnavailable, failure_.ToString());
+    if (lasts_) return Status();
+    return Status(Code::kUnavailable, "the replicas that have all of the run are away");
+  }
+
+ private:
+  const std::vector<TargetId> filled_;
+  const size_t needed_;
+  size_t acknowledged_ = 0;
+  bool lasts_ = false;
+  Status failure_{Code::kUnavailable, "no target takes index records"};
+};
+
+}  // namespace
 
 Task<Status> HomeIndex::Publish(IndexedStripe stripe, Durability durability) {
   const StripeName name{stripe.manifest.space, stripe.manifest.run, stripe.manifest.stripe};
@@ -81,42 +116,26 @@ Task<Status> HomeIndex::FileWithReplicas(const IndexedStripe& stripe, Durability
   const Manifest& manifest = stripe.manifest;
   const std::vector<TargetId> order = placement_.ReplicaOrder(manifest.space, manifest.run);
   const size_t wanted = std::min<size_t>(kIndexReplicas, order.size());
-  const size_t needed = std::min<size_t>(2, order.size());
-  size_t acknowledged = 0;
-  bool lasts = false;
+  Filing filing(placement_.Filled(manifest.space, manifest.run),
+                std::min<size_t>(2, order.size()));
   size_t next = 0;
-  Status failure(Code::kUnavailable, "no target takes index records");
-  while (acknowledged < needed && next < order.size()) {
+  while (!filing.enough() && next < order.size()) {
     std::vector<std::pair<TargetId, Task<Status>>> calls;
-    while (next < order.size() && acknowledged + calls.size() < wanted) {
+    while (next < order.size() && filing.acknowledged() + calls.size() < wanted) {
       const TargetId id = order[next++];
       TargetPort* port = targets_.Find(id);
       if (port == nullptr || !targets_.IsLive(id)) continue;
       calls.emplace_back(id, port->Publish(stripe, durability));
     }
     for (auto& [id, call] : calls) {
-      Status outcome = co_await call;
+      const Status outcome = co_await call;
       targets_.Note(id, outcome);
-      if (outcome.ok()) {
-        ++acknowledged;
-        lasts = lasts || Lasts(manifest, id);
-      } else {
-        failure = std::move(outcome);
-      }
+      filing.Note(id, outcome);
     }
   }
   // Some replica lacks what it should have, or holds what lookups would not look for.
-  if (acknowledged < wanted || next > wanted) Unsettle();
-  // Whatever one of them said: others may have it, so this is no refusal.
-  if (acknowledged < needed) co_return Status(Code::kUnavailable, failure.ToString());
-  if (!lasts) co_return OnlyFilling();
-  co_return Status();
-}
-
-// Where only replicas that are being filled take it, the next home might withdraw it.
-bool HomeIndex::Lasts(const Manifest& manifest, TargetId replica) const {
-  const std::vector<TargetId> filled = placement_.Filled(manifest.space, manifest.run);
-  return std::find(filled.begin(), filled.end(), replica) != filled.end();
+  if (filing.acknowledged() < wanted || next > wanted) Unsettle();
+  co_return filing.outcome();
 }
 
 std::vector<TargetPort*> HomeIndex::RefilersOf(const StripeName& name) const {
@@ -215,22 +234,15 @@ Task<Status> HomeIndex::Republish(IndexedStripe stripe) {
     }
   }
   const std::vector<TargetPort*> ports = RefilersOf(name);
-  const size_t needed = std::min<size_t>(2, placement_.ReplicaOrder(name.space, name.run).size());
+  Filing filing(placement_.Filled(name.space, name.run),
+                std::min<size_t>(2, placement_.ReplicaOrder(name.space, name.run).size()));
   std::vector<Task<Status>> calls;
   for (TargetPort* port : ports) calls.push_back(port->Publish(stripe, Durability::kProcess));
-  size_t acknowledged = 0;
-  bool lasts = false;
-  Status failure(Code::kUnavailable, "no target takes index records");
   for (size_t i = 0; i < calls.size(); ++i) {
     Task<Status>& call = calls[i];
-    Status outcome = co_await call;
+    const Status outcome = co_await call;
     targets_.Note(ports[i]->id(), outcome);
-    if (outcome.ok()) {
-      ++acknowledged;
-      lasts = lasts || Lasts(manifest, ports[i]->id());
-    } else {
-      failure = std::move(outcome);
-    }
+    filing.Note(ports[i]->id(), outcome);
   }
   const bool removed = republishing_[id];
   republishing_.erase(id);
@@ -241,13 +253,11 @@ Task<Status> HomeIndex::Republish(IndexedStripe stripe) {
     co_return Status(Code::kNotFound);
   }
   if (TenureOf(id).since != tenure) co_return HasMoved();
-  if (acknowledged < ports.size()) Unsettle();
+  if (filing.acknowledged() < ports.size()) Unsettle();
   const RunKey key{name.space, name.run};
   NoteChange(key);
   cache_.Add(key, std::move(stripe));
-  if (acknowledged < needed) co_return Status(Code::kUnavailable, failure.ToString());
-  if (!lasts) co_return OnlyFilling();
-  co_return Status();
+  co_return filing.outcome();
 }
 
 }  // namespace cairn::kv

@@ -141,10 +141,6 @@ class HomeIndex final : public StripeIndex {
   // until the task is done.
   Task<bool> IsStored(KnownRunPtr run, const Manifest& manifest,
                       std::span<const BlockId> blocks) const;
-  bool Lasts(const Manifest& manifest, TargetId replica) const;
-  static Status OnlyFilling() {
-    return Status(Code::kUnavailable, "the replicas that have all of the run are away");
-  }
   Task<Status> FileWithReplicas(const IndexedStripe& stripe, Durability durability);
   Task<Result<KnownRunPtr>> LoadAnew(RunKey key, std::span<const BlockId> wanted,
                                      RunReader::Ask ask);

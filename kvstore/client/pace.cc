@@ -93,16 +93,22 @@ typename PaceOf<Id>::Target& PaceOf<Id>::Leave(Id target, Instant now) {
   return at;
 }
 
-// Of those that were asked something lately: others may be gone.
+template <typename Id>
+template <typename Visit>
+void PaceOf<Id>::ForEachRecent(Instant now, Visit visit) const {
+  for (const auto& [id, target] : targets_) {
+    if (now - target.progress_at <= kRecent) visit(id, target);
+  }
+}
+
 template <typename Id>
 void PaceOf<Id>::CountSlow(Instant now) {
   size_t asked = 0;
   size_t slow = 0;
-  for (const auto& [id, target] : targets_) {
-    if (now - target.progress_at > kRecent) continue;
+  ForEachRecent(now, [&](Id, const Target& target) {
     ++asked;
     if (target.is_slow()) ++slow;
-  }
+  });
   few_are_slow_ = slow <= std::max<size_t>(1, asked / kSlowShare);
 }
 
@@ -111,13 +117,12 @@ void PaceOf<Id>::Learn(size_t size_class, Instant now) {
   news_[size_class] = 0;
   std::vector<Nanos> ordinary;
   size_t asked = 0;
-  for (const auto& [id, target] : targets_) {
-    if (now - target.progress_at > kRecent) continue;
+  ForEachRecent(now, [&](Id, const Target& target) {
     ++asked;
     const Histogram& took = target.took[size_class];
-    if (took.total < options_.samples_min) continue;
+    if (took.total < options_.samples_min) return;
     ordinary.push_back(took.Percentile(options_.late_percent));
-  }
+  });
   Nanos late{3 * all_[size_class].Percentile(75).value};
   if (2 * ordinary.size() >= asked) {
     const auto middle = ordinary.begin() + static_cast<std::ptrdiff_t>((ordinary.size() - 1) / 2);
@@ -154,11 +159,10 @@ std::optional<std::vector<Id>> PaceOf<Id>::SlowOnes(Instant now) const {
                                  [](Nanos late) { return late != kUnknown; });
   size_t asked = 0;
   std::vector<Id> slow;
-  for (const auto& [id, target] : targets_) {
-    if (now - target.progress_at > kRecent) continue;
+  ForEachRecent(now, [&](Id id, const Target& target) {
     ++asked;
     if (target.is_slow()) slow.push_back(id);
-  }
+  });
   if (!knows || asked == 0) return std::nullopt;
   return slow;
 }

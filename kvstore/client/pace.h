@@ -67,6 +67,9 @@ class PaceOf {
     bool is_slow() const;
   };
 
+  // Those that were asked something lately: others may be gone.
+  template <typename Visit>
+  void ForEachRecent(Instant now, Visit visit) const;
   // One of its operations is over.
   Target& Leave(Id target, Instant now);
   static size_t ClassOf(uint64_t bytes);

@@ -82,7 +82,6 @@ struct MaintenanceStatus {
   uint64_t shards_damaged = 0;
   uint64_t shards_repaired = 0;
   uint64_t shards_failed = 0;     // Could not be repaired: too much of the stripe is gone.
-  uint64_t shards_lost = 0;       // Of these: for good. Another pass would not help.
   uint64_t passes = 0;            // Completed since the store started.
   uint64_t seconds_left = 0;      // An estimate, from the time that the stripes so far have taken.
 };

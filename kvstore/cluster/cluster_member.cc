@@ -10,8 +10,6 @@ namespace {
 constexpr Nanos kReportEvery = Seconds(1);
 constexpr Nanos kUsageEvery = Seconds(10);
 
-using NoTargets = std::vector<TargetId>;
-
 Status Explain(const Status& why, const std::string& words) {
   return Status(why.code(), words + ": " + why.message());
 }
@@ -264,12 +262,7 @@ void ClusterMember::Report() {
   NodeWork work{.vacated = duties_->vacated(), .filled = {}};
   work.filled.assign(sync_->filled().begin(), sync_->filled().end());
   agent_->SetWork(std::move(work));
-  auto slow = served_->store.SlowTargets();
-  if (slow) {
-    agent_->SetSlow(SlowReport{.by = agent_->id(), .slow = std::move(*slow)});
-  } else {
-    agent_->SetSlow(std::nullopt);
-  }
+  agent_->SetSlow(served_->store.SlowTargets());
 }
 
 // The sum of all homes' reports, without what this one said, is what the others have.
@@ -326,7 +319,8 @@ ClusterView ClusterMember::view() const {
   view.name = options_.agent.cluster;
   view.coordinates = coordinator_ != nullptr && coordinator_->leads();
   if (view.coordinates) view.targets_set_aside = coordinator_->stats().slow_targets;
-  if (served_) view.targets_slow = served_->store.SlowTargets().value_or(NoTargets()).size();
+  const auto slow = served_ ? served_->store.SlowTargets() : std::nullopt;
+  if (slow) view.targets_slow = slow->size();
   view.holds_lease = agent_ != nullptr && agent_->HoldsLease();
   return view;
 }

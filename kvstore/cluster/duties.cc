@@ -17,7 +17,7 @@ constexpr Nanos kRetryAfter = Seconds(60);  // Of a pass that could not do all.
 void Duties::Attend(const ClusterMap& map, Repairer& repairer) {
   const MaintenanceStatus& status = repairer.status();
   if (status.running) return;
-  if (pass_.epoch != 0) Finish(status);
+  if (pass_.epoch != 0) Finish(repairer);
   std::erase_if(done_, [&](const auto& entry) { return map.FindTarget(entry.first) == nullptr; });
   if (clock_.Now() < not_before_) return;
   const RepairDuty duty = DutyOf(map, self_, bytes_per_second_);
@@ -34,9 +34,10 @@ void Duties::Attend(const ClusterMap& map, Repairer& repairer) {
   pass_ = {.epoch = map.epoch(), .passes = status.passes, .targets = std::move(targets)};
 }
 
-void Duties::Finish(const MaintenanceStatus& status) {
+void Duties::Finish(const Repairer& repairer) {
+  const MaintenanceStatus status = repairer.status();
   const Pass pass = std::exchange(pass_, {});
-  if (status.passes == pass.passes || status.shards_failed > status.shards_lost) {
+  if (status.passes == pass.passes || status.shards_failed > repairer.shards_lost()) {
     not_before_ = clock_.Now() + kRetryAfter;
     return;
   }

@@ -20,8 +20,7 @@ class Duties {
       : clock_(clock), self_(self), bytes_per_second_(bytes_per_second) {}
 
   // Call it every second or so. A lost target is vacated when a whole pass, begun when it was lost
-  // and these groups were here, restored every shard
-  // that can be.
+  // and these groups were here, restored every shard that can be.
   void Attend(const ClusterMap& map, Repairer& repairer);
   std::vector<NodeWork::Vacated> vacated() const;
 
@@ -34,7 +33,7 @@ class Duties {
 
   // The epoch from which on a pass counts for the target.
   uint64_t NeededSince(const ClusterMap& map, TargetId target) const;
-  void Finish(const MaintenanceStatus& status);
+  void Finish(const Repairer& repairer);
 
   Clock& clock_;
   const NodeId self_;

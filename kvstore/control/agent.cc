@@ -12,8 +12,6 @@ constexpr Nanos kWatchMax = Seconds(30);
 // The lease is refreshed this many times in its length, and distrusted this part of it early.
 constexpr int64_t kRefreshes = 4;
 constexpr int64_t kClockError = 10;
-// No report is equal to it, not even none.
-constexpr char kUnclear = '?';
 
 Nanos Part(Nanos span, int64_t of) { return {span.value / of}; }
 
@@ -54,7 +52,7 @@ Task<void> Agent::Stop() {
 void Agent::SetTargets(std::vector<TargetReport> targets) { report_.targets = std::move(targets); }
 void Agent::SetWork(NodeWork work) { work_ = std::move(work); }
 void Agent::SetUsage(UsageBySpace usage) { usage_ = std::move(usage); }
-void Agent::SetSlow(std::optional<SlowReport> slow) { slow_ = std::move(slow); }
+void Agent::SetSlow(std::optional<std::vector<TargetId>> slow) { slow_ = std::move(slow); }
 
 // A transaction whose answer was lost shows in the next try: the name is there.
 Task<Status> Agent::DrawId(Instant deadline) {
@@ -126,16 +124,15 @@ Task<Status> Agent::Register() {
   auto granted = co_await store_.Grant(options_.lease_ttl, CallDeadline());
   if (!granted.ok()) co_return granted.status();
   lease_ = granted.value().id;
-  written_report_ = Encoded();
+  const std::string report = Encoded();
   Transaction transaction;
   transaction.compares.push_back(as_seen);
-  transaction.changes.push_back(PutUnderLease(key, written_report_));
+  transaction.changes.push_back(PutUnderLease(key, report));
   auto outcome = co_await store_.Commit(std::move(transaction), CallDeadline());
   if (!outcome.ok()) co_return outcome.status();
   if (!outcome.value().succeeded) co_return Status(Code::kConflict, "another process was faster");
-  written_work_.clear();
-  written_usage_.clear();
-  written_slow_.clear();
+  written_.clear();
+  written_[key] = report;
   refreshed_at_ = reported_at_ = asked_at;
   registered_ = true;
   lease_until_ = asked_at + options_.lease_ttl - Part(options_.lease_ttl, kClockError);
@@ -155,35 +152,24 @@ Task<Status> Agent::RefreshLease() {
 Task<Status> Agent::WriteReports() {
   if (clock_.Now() - reported_at_ < options_.report_interval) co_return Status();
   const std::string suffix = ControlKeys::Hex(id().value);
-  std::string report = Encoded();
-  std::string work = EncodeWork(work_);
-  std::string usage = EncodeSpaceUsage(usage_);
-  std::string slow = slow_ ? EncodeSlow(*slow_) : "";
+  std::map<std::string, std::string> reports = {
+      {keys_.Reports() + suffix, Encoded()},
+      {keys_.Work() + suffix, EncodeWork(work_)},
+      {keys_.Usage() + suffix, EncodeSpaceUsage(usage_)},
+      {keys_.Slow() + suffix, slow_ ? EncodeSlow(*slow_) : ""}};
   Transaction transaction;
-  const auto put = [&](const std::string& key, const std::string& value,
-                       const std::string& written) {
-    if (value == written) return;
-    transaction.changes.push_back(PutUnderLease(key + suffix, value));
-    if (value.empty()) transaction.changes.back().kind = Change::Kind::kDelete;
-  };
-  put(keys_.Reports(), report, written_report_);
-  put(keys_.Work(), work, written_work_);
-  put(keys_.Usage(), usage, written_usage_);
-  put(keys_.Slow(), slow, written_slow_);
+  for (const auto& [key, report] : reports) {
+    const auto written = written_.find(key);
+    if (written != written_.end() && written->second == report) continue;
+    transaction.changes.push_back(PutUnderLease(key, report));
+    if (report.empty()) transaction.changes.back().kind = Change::Kind::kDelete;
+  }
   if (transaction.changes.empty()) co_return Status();
   const Instant begun_at = clock_.Now();
   auto outcome = co_await store_.Commit(std::move(transaction), CallDeadline());
-  if (!outcome.ok()) {  // It may have been written or not.
-    for (std::string* written : {&written_report_, &written_work_, &written_usage_}) {
-      written->clear();
-    }
-    written_slow_.assign(1, kUnclear);
-    co_return outcome.status();
-  }
-  written_report_ = std::move(report);
-  written_work_ = std::move(work);
-  written_usage_ = std::move(usage);
-  written_slow_ = std::move(slow);
+  written_.clear();  // Of what failed, all may have been written or not.
+  if (!outcome.ok()) co_return outcome.status();
+  written_ = std::move(reports);
   reported_at_ = begun_at;
   co_return Status();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,7 +59,7 @@ class Agent {
   void SetWork(NodeWork work);
   void SetUsage(UsageBySpace usage);
   // Nothing: this node does not know how fast the others are.
-  void SetSlow(std::optional<SlowReport> slow);
+  void SetSlow(std::optional<std::vector<TargetId>> slow);
 
  private:
   Task<Status> DrawId(Instant deadline);
@@ -85,12 +86,10 @@ class Agent {
   NodeReport report_;
   NodeWork work_;
   UsageBySpace usage_;
-  std::optional<SlowReport> slow_;
-  // What lies in the control store under the lease.
-  std::string written_report_;
-  std::string written_work_;
-  std::string written_usage_;
-  std::string written_slow_;
+  std::optional<std::vector<TargetId>> slow_;
+  // What lies in the control store under the lease, by key; empty: nothing does. Keys that are not
+  // here: that is not known.
+  std::map<std::string, std::string> written_;
   Instant reported_at_;
   NodeLeaseId lease_;
   bool registered_ = false;  // The report lies under `lease_`.

@@ -162,10 +162,12 @@ MapContent Coordinator::PlanNext(const Snapshot& snapshot) {
   const MemberReports members = ReadMemberReports(snapshot, keys_, clock_.Now());
   MapContent next = map_->content();
   ++next.epoch;
-  TellNews(membership_->Step(members.seen, next));
+  const MembershipNews news = membership_->Step(members.seen, next);
+  TellNews(news);
   ForgetVacated(next, members.vacated);
   MarkFilled(next, members.filled);
   const std::set<TargetId> slow_before = slow_->named();
+  if (news.stalled) slow_->NoteStall();
   slow_->Step(clock_.Now(), members.slow, next);
   TellSlow(slow_before);
   const MapContent& now = map_->content();

@@ -15,6 +15,15 @@ constexpr uint64_t kHomesSlack = 4;
 constexpr uint64_t kSlackMin = 2;
 constexpr uint32_t kHomePassesMax = 8;
 
+// Takes part in the cluster, but is to hold no part of the index.
+bool IsLeaving(const TargetEntry& target, const std::set<TargetId>& slow) {
+  return target.draining || slow.contains(target.id);
+}
+
+bool MayHold(const TargetEntry& target, const std::set<TargetId>& slow) {
+  return target.writable() && !IsLeaving(target, slow);
+}
+
 class PlacePlanner {
  public:
   PlacePlanner(MapContent& content, const GroupPlanOptions& options,
@@ -29,7 +38,7 @@ class PlacePlanner {
       }
     }
     for (uint32_t i = 0; i < table_.size(); ++i) {
-      if (!table_.at(i).writable() || slow_.contains(table_.at(i).id)) continue;
+      if (!MayHold(table_.at(i), slow_)) continue;
       finder_.Offer(i, places_[i]);
       ++offered_;
     }
@@ -90,12 +99,10 @@ class PlacePlanner {
     });
   }
 
-  // Of those that are to hold no group.
   void Empty(Group& group) {
     for (size_t place = 0; place < kIndexReplicas; ++place) {
       const uint32_t target = table_.Find(group.targets[place]);
-      if (target == kNowhere) continue;
-      if (!table_.at(target).draining && !slow_.contains(group.targets[place])) continue;
+      if (target == kNowhere || !IsLeaving(table_.at(target), slow_)) continue;
       if (OthersFilling(group, place)) continue;
       const uint32_t successor = finder_.Find(Others(group, place));
       if (successor != kNowhere) Move(group, place, successor);
@@ -193,7 +200,7 @@ class HomePlanner {
     if (!lives) return group.IsFilling(place) || entry.state == MemberState::kLost ? 1 : 2;
     if (group.IsFilling(place)) return 3;
     if (entry.state == MemberState::kJoining) return 4;
-    return entry.draining || slow_.contains(entry.id) ? 5 : 6;
+    return IsLeaving(entry, slow_) ? 5 : 6;
   }
 
   uint64_t HomesOf(const Group& group, size_t place) const {
@@ -215,9 +222,7 @@ class HomePlanner {
 
   void Even() {
     uint64_t up = 0;
-    for (uint32_t i = 0; i < table_.size(); ++i) {
-      up += table_.at(i).writable() && !slow_.contains(table_.at(i).id) ? 1 : 0;
-    }
+    for (uint32_t i = 0; i < table_.size(); ++i) up += MayHold(table_.at(i), slow_) ? 1 : 0;
     if (up == 0) return;
     const uint64_t slack = std::max(kSlackMin, content_.groups.size() / up / kHomesSlack);
     for (uint32_t pass = 0; pass < kHomePassesMax; ++pass) {

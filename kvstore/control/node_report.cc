@@ -100,23 +100,22 @@ Result<NodeWork> DecodeWork(std::string_view bytes) {
   return work;
 }
 
-std::string EncodeSlow(const SlowReport& report) {
+std::string EncodeSlow(const std::vector<TargetId>& slow) {
   FieldEncoder out;
   out.Byte(kVersion);
-  out.Number(report.slow.size());
-  for (const TargetId target : report.slow) out.Fixed(target.value);
+  out.Number(slow.size());
+  for (const TargetId target : slow) out.Fixed(target.value);
   out.Seal();
   return out.bytes();
 }
 
-Result<SlowReport> DecodeSlow(std::string_view bytes) {
+Result<std::vector<TargetId>> DecodeSlow(std::string_view bytes) {
   FieldDecoder in(bytes);
   if (!in.Unseal() || in.Byte() != kVersion) return Corrupt();
-  SlowReport report;
-  report.slow.resize(in.Count(kTargetsMax));
-  for (TargetId& target : report.slow) target = {in.Fixed<uint64_t>()};
+  std::vector<TargetId> slow(in.Count(kTargetsMax));
+  for (TargetId& target : slow) target = {in.Fixed<uint64_t>()};
   if (!in.whole()) return Corrupt();
-  return report;
+  return slow;
 }
 
 std::string EncodeSpaceUsage(const UsageBySpace& usage) {

@@ -8,10 +8,10 @@ namespace {
 
 constexpr size_t kNamedShare = 6;  // As many as two of twelve.
 
+using NodesOf = std::map<TargetId, NodeId>;
+
 // Those that more than half of the other nodes find slow.
-std::set<TargetId> Vote(std::span<const SlowReport> reports, const MapContent& content) {
-  std::map<TargetId, NodeId> nodes;
-  for (const TargetEntry& target : content.targets) nodes[target.id] = target.node;
+std::set<TargetId> Vote(std::span<const SlowReport> reports, const NodesOf& nodes) {
   std::map<TargetId, size_t> votes;
   std::map<NodeId, size_t> voices;
   for (const SlowReport& report : reports) {
@@ -23,7 +23,7 @@ std::set<TargetId> Vote(std::span<const SlowReport> reports, const MapContent& c
   }
   std::set<TargetId> found;
   for (const auto& [id, count] : votes) {
-    const size_t others = reports.size() - voices[nodes[id]];
+    const size_t others = reports.size() - voices[nodes.at(id)];
     if (2 * count > others) found.insert(id);
   }
   return found;
@@ -33,31 +33,39 @@ std::set<TargetId> Vote(std::span<const SlowReport> reports, const MapContent& c
 
 void SlowTargets::Step(Instant now, std::span<const SlowReport> reports,
                        const MapContent& content) {
-  const std::set<TargetId> found = Vote(reports, content);
+  NodesOf nodes;
+  std::set<NodeId> writable;
+  for (const TargetEntry& target : content.targets) {
+    nodes[target.id] = target.node;
+    if (target.writable()) writable.insert(target.node);
+  }
+  const std::set<TargetId> found = Vote(reports, nodes);
   for (const TargetId id : found) {
     Times& times = times_[id];
     if (!times.since) times.since = first_ ? now - options_.after : now;
     times.last = now;
   }
   first_ = false;
-  std::set<TargetId> there;
-  size_t writable = 0;
-  for (const TargetEntry& target : content.targets) {
-    there.insert(target.id);
-    writable += target.writable() ? 1 : 0;
-  }
   for (auto& [id, times] : times_) {
     if (!found.contains(id)) times.since.reset();
   }
   std::erase_if(times_, [&](const auto& entry) {
-    return !there.contains(entry.first) || now - entry.second.last >= options_.hold;
+    return !nodes.contains(entry.first) || now - entry.second.last >= options_.hold;
   });
   std::erase_if(named_, [&](TargetId id) { return !times_.contains(id); });
-  const size_t most = std::max<size_t>(1, writable / kNamedShare);
+  const size_t most = std::max<size_t>(1, writable.size() / kNamedShare);
+  std::set<NodeId> named;
+  for (const TargetId id : named_) named.insert(nodes.at(id));
   for (const auto& [id, times] : times_) {
-    if (named_.size() >= most) break;
-    if (times.since && now - *times.since >= options_.after) named_.insert(id);
+    if (!times.since || now - *times.since < options_.after) continue;
+    if (named.size() >= most && !named.contains(nodes.at(id))) continue;
+    named.insert(nodes.at(id));
+    named_.insert(id);
   }
+}
+
+void SlowTargets::NoteStall() {
+  for (auto& [id, times] : times_) times.since.reset();
 }
 
 }  // namespace cairn::kv

@@ -34,10 +34,13 @@ class SlowTargets {
 
   // `reports` are of the nodes that know how fast others are. A target is found slow when more than
   // half of those say so that are not its own node. What is found slow in the first step has been
-  // for long: a new coordinator begins with a new one. At most a sixth of the targets that take new
-  // shards are named, or one: of those that were named first; beyond that slowness is ordinary, and
-  // to move the index would help nobody.
+  // for long: a new coordinator begins with a new one. Targets of at most a sixth of the nodes that
+  // take new shards are named, or of one: those that were named first. Beyond that slowness is
+  // ordinary, and to move the index would help nobody.
   void Step(Instant now, std::span<const SlowReport> reports, const MapContent& content);
+
+  // The steps stood still, and reports with them: what is slow has to be found so anew.
+  void NoteStall();
 
   const std::set<TargetId>& named() const { return named_; }
 

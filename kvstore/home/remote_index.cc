@@ -94,6 +94,7 @@ struct RemoteIndex::Loading {
   explicit Loading(Loop& loop) : done(loop) {}
   Event done;
   Result<home::LoadAnswer> answer = Status(Code::kUnavailable);
+  KnownRunPtr beside;  // Not null: what the replicas beside the home have is enough.
 };
 
 Task<void> RemoteIndex::AskInto(std::shared_ptr<Loading> loading, home::LoadRequest request) {
@@ -123,11 +124,12 @@ Task<Result<KnownRunPtr>> RemoteIndex::LoadAnew(RunKey key, std::span<const Bloc
   Event& done = loading->done;
   const Nanos patience = PatienceWith(HomeOf(HashOf(key)));
   if (!all) co_await parts_.clock.SleepUntil(parts_.clock.Now() + patience, &done);
-  if (!all && !done.is_set()) {
-    const KnownRunPtr hit = co_await FindBesideHome(key, wanted);
-    if (hit != nullptr && !done.is_set()) co_return hit;
+  if (!all && !done.is_set() && !background_.closed()) {
+    const std::vector<BlockId> blocks(wanted.begin(), wanted.end());
+    background_.Hold(FindInto(loading, key, blocks));
   }
   co_await done;
+  if (loading->beside != nullptr) co_return loading->beside;
   Result<home::LoadAnswer>& answer = loading->answer;
   if (answer.ok()) {
     KnownRun run = Learn(key, wanted, std::move(answer).value());
@@ -144,6 +146,14 @@ Task<Result<KnownRunPtr>> RemoteIndex::LoadAnew(RunKey key, std::span<const Bloc
   // Which replicas have all, only the home knows: what these lack may yet be there.
   run->complete = run->answered_by_all;
   co_return run;
+}
+
+Task<void> RemoteIndex::FindInto(std::shared_ptr<Loading> loading, RunKey key,
+                                 std::vector<BlockId> wanted) {
+  KnownRunPtr hit = co_await FindBesideHome(key, wanted);
+  if (hit == nullptr || loading->done.is_set()) co_return;
+  loading->beside = std::move(hit);
+  loading->done.Set();
 }
 
 Nanos RemoteIndex::PatienceWith(NodeId home) const {

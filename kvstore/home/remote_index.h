@@ -103,6 +103,8 @@ class RemoteIndex final : public StripeIndex {
   Nanos PatienceWith(NodeId home) const;
   // From the other replicas: all of `wanted`, or null.
   Task<KnownRunPtr> FindBesideHome(RunKey key, std::span<const BlockId> wanted);
+  // Into `loading`, if that is sooner than the home's answer.
+  Task<void> FindInto(std::shared_ptr<Loading> loading, RunKey key, std::vector<BlockId> wanted);
   Task<void> AskInto(std::shared_ptr<Loading> loading, home::LoadRequest request);
   KnownRun Learn(const RunKey& key, std::span<const BlockId> wanted, home::LoadAnswer answer);
   Task<void> AskStates(NodeId home, const std::vector<StripeId>& stripes,

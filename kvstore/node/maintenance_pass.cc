@@ -21,6 +21,7 @@ Status MaintenancePass::Start(uint64_t bytes_per_second) {
     return Status(Code::kConflict, std::string("a ").append(name_).append(" is running"));
   }
   const uint64_t passes = status_.passes;
+  shards_lost_ = 0;
   status_ = {.running = true, .bytes_per_second = bytes_per_second, .passes = passes};
   stopping_ = std::make_shared<Event>(parts_.loop);
   ended_ = std::make_shared<Event>(parts_.loop);
@@ -103,7 +104,7 @@ Task<void> MaintenancePass::VisitOne(StripeId stripe) {
   status_.shards_damaged += report.damaged;
   status_.shards_repaired += report.restored;
   status_.shards_failed += report.failed;
-  status_.shards_lost += report.lost;
+  shards_lost_ += report.lost;
   if (report.failed > 0) {
     parts_.log.Debug(stripe.ToHex().insert(0, "not restored: ").append(": ").append(
         report.status.ToString()));

@@ -38,6 +38,8 @@ class MaintenancePass {
 
   // bytes_left is an estimate, from the stripes that are left.
   MaintenanceStatus status() const { return status_; }
+  // Of status().shards_failed: so many are lost for good, and another pass would not help.
+  uint64_t shards_lost() const { return shards_lost_; }
 
  protected:
   // Which stripes to visit, and in which order. What comes later is not in this pass.
@@ -59,6 +61,7 @@ class MaintenancePass {
 
   const char* const name_;
   MaintenanceStatus status_;
+  uint64_t shards_lost_ = 0;
   std::shared_ptr<Event> stopping_;  // Of the pass that is running; null when none is.
   std::shared_ptr<Event> ended_;
   Gate gate_;

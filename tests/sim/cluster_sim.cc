@@ -8,7 +8,9 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "tests/sim/cluster_work.h"
 

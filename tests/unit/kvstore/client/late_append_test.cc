@@ -32,15 +32,18 @@ class LateAppends : public ::testing::Test {
   }
   // Whether a put waits for these, while their appends are held.
   bool WaitsFor(std::vector<size_t> held) {
+    return WaitsFor(held, &FakeTarget::hold, store_.MakeChain({1'200'000}));
+  }
+  // The same of a put of this block, while what they do so is held.
+  bool WaitsFor(std::vector<size_t> held, Event* FakeTarget::*what, const Chain& chain) {
     Event hold(store_.loop());
-    for (const size_t i : held) store_.target(i).hold = &hold;
-    const Chain chain = store_.MakeChain({1'200'000});
+    for (const size_t i : held) store_.target(i).*what = &hold;
     auto put = store_.store().Put(store_.PutOf(chain, 0, 1));
     store_.loop().RunReady();
     const bool waits = !put.done();
     hold.Set();
     EXPECT_THAT(store_.Await(std::move(put)), Each(IsOk()));
-    for (const size_t i : held) store_.target(i).hold = nullptr;
+    for (const size_t i : held) store_.target(i).*what = nullptr;
     store_.loop().RunReady();
     return waits;
   }
@@ -153,15 +156,7 @@ TEST_F(LateAppends, WhoPutsAgainAsksAsFewSlowTargetsAsTheStripeMayLack) {
   EXPECT_THAT(store_.Put(chain), Each(IsOk()));
   store_.loop().RunReady();
   const auto waits_for = [&](std::vector<size_t> held) {
-    Event hold(store_.loop());
-    for (const size_t i : held) store_.target(i).hold_questions = &hold;
-    auto put = store_.store().Put(store_.PutOf(chain, 0, 1));
-    store_.loop().RunReady();
-    const bool waits = !put.done();
-    hold.Set();
-    EXPECT_THAT(store_.Await(std::move(put)), Each(IsOk()));
-    for (const size_t i : held) store_.target(i).hold_questions = nullptr;
-    return waits;
+    return WaitsFor(held, &FakeTarget::hold_questions, chain);
   };
   const uint64_t appends = store_.target(0).appends;
   EXPECT_NE(waits_for({3}), waits_for({4}));

@@ -92,6 +92,26 @@ TEST_F(SlowTargetsTest, OfManyOnlyTheFirstFewAreNamed) {
   EXPECT_THAT(slow_.named(), ElementsAre(TargetIdOf(5, 0), one_));
 }
 
+TEST_F(SlowTargetsTest, ANodeIsNamedWithAllItsSlowTargets) {
+  const MapContent content = ContentOf({.nodes = 3, .targets_per_node = 4});
+  std::vector<TargetId> all;
+  for (uint32_t node = 2; node <= 3; ++node) {
+    for (uint32_t i = 0; i < 4; ++i) all.push_back(TargetIdOf(node, i));
+  }
+  slow_.Step(now_, Say({1}, all), content);
+  EXPECT_EQ(slow_.named(), std::set<TargetId>(all.begin(), all.begin() + 4));
+}
+
+TEST_F(SlowTargetsTest, WhatWasReportedBeforeAStallIsFoundAnew) {
+  Step(Seconds(1), {});
+  Step(Seconds(1), Say({1, 2}, {one_}));
+  slow_.NoteStall();
+  Step(Seconds(20), Say({1, 2}, {one_}));
+  EXPECT_THAT(slow_.named(), IsEmpty());
+  Step(Seconds(15), Say({1, 2}, {one_}));
+  EXPECT_THAT(slow_.named(), ElementsAre(one_));
+}
+
 TEST_F(SlowTargetsTest, WhoLeftTheMapIsForgotten) {
   Step(Seconds(1), Say({1, 2}, {one_, TargetId{77}}));
   EXPECT_THAT(slow_.named(), ElementsAre(one_));

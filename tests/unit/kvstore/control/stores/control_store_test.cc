@@ -263,7 +263,7 @@ TEST_P(ControlStoreTest, CarriesAClusterOfOne) {
   });
   EXPECT_TRUE(agent.HoldsLease());
   const ControlKeys keys("test");
-  agent.SetSlow(SlowReport{.by = {1}, .slow = {TargetId{2}, TargetId{3}}});
+  agent.SetSlow(std::vector<TargetId>{TargetId{2}, TargetId{3}});
   const auto slow = [&] {
     auto members = ReadMemberReports(Range(keys.Members()), keys, rig_->clock().Now());
     return std::move(members.slow);
