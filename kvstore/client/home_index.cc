@@ -113,6 +113,10 @@ void HomeIndex::Show(const std::vector<StripeId>& stripes) {
   }
 }
 
+void HomeIndex::Settle(uint64_t unsettlings) {
+  if (unsettlings == unsettlings_) settled_ = true;
+}
+
 std::vector<StripeId> HomeIndex::Hidden() const {
   std::vector<StripeId> stripes;
   for (const auto& [stripe, hidden] : hidden_) stripes.push_back(stripe);

@@ -102,7 +102,7 @@ class HomeIndex final : public StripeIndex {
   uint64_t unsettlings() const { return unsettlings_; }
   // All replicas were compared. Without effect when something has been unsettled meanwhile:
   // `unsettlings` is what that was before. Until then no miss is believed, however long it takes.
-  void Settle(uint64_t unsettlings) { settled_ = settled_ || unsettlings == unsettlings_; }
+  void Settle(uint64_t unsettlings);
   // Filed with too few replicas, now or for good: no lookup shows them, and no put trusts them,
   // until Show says that all replicas have what any of them had.
   std::vector<StripeId> Hidden() const;
