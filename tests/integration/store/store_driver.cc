@@ -4,7 +4,7 @@
 //          put FIRST COUNT                     "ack N" or "refused N STATUS" for each block
 //          durable FIRST COUNT                 the same, acknowledged when power may fail
 //          get N...                            "ok N", "missing N STATUS" or "WRONG N"
-//          stats                               "degraded D corrupt C memory M"
+//          stats                               "degraded D corrupt C evicted E memory M"
 //          stop                                ends the store in order: "stopped STATUS"
 //        store_driver load DIR SEED FIRST      puts for ever from FIRST on, and reads back some of
 //                                              what it has put; lines as above, but no "ok"
@@ -192,8 +192,9 @@ void Obey(EmbeddedNode* node, Driver& driver, const std::string& verb, std::istr
     for (uint64_t n = 0; words >> n;) driver.Get(n);
   } else if (verb == "stats" && node != nullptr) {
     const StoreStats stats = node->stats();
-    std::printf("degraded %" PRIu64 " corrupt %" PRIu64 " memory %" PRIu64 "\n",
-                stats.degraded_reads, stats.corrupt_shards, stats.memory_bytes);
+    std::printf("degraded %" PRIu64 " corrupt %" PRIu64 " evicted %" PRIu64 " memory %" PRIu64 "\n",
+                stats.degraded_reads, stats.corrupt_shards, stats.evicted_stripes,
+                stats.memory_bytes);
   } else if (verb == "stop" && node != nullptr) {
     std::printf("stopped %s\n", node->Stop().ToString().c_str());
   }
