@@ -35,15 +35,13 @@ class Bytes {
   Bytes() = default;
 
   // All zero. Out of memory crashes.
-  explicit Bytes(size_t size) : size_(size) {
-    if (capacity() == 0) return;
-    data_.reset(static_cast<uint8_t*>(std::aligned_alloc(kSectorSize, capacity())));
-    KV_CHECK(data_ != nullptr);
-    std::memset(data_.get(), 0, capacity());
-  }
+  explicit Bytes(size_t size) : Bytes(size, 0) {}
+
+  // For what is about to be overwritten: only the bytes past size() are zero, the others anything.
+  static Bytes Unfilled(size_t size) { return Bytes(size, size); }
 
   static Bytes CopyOf(ByteSpan source) {
-    Bytes copy(source.size());
+    Bytes copy = Unfilled(source.size());
     if (!source.empty()) std::memcpy(copy.data(), source.data(), source.size());
     return copy;
   }
@@ -69,6 +67,13 @@ class Bytes {
   ByteSpan sectors() const { return {data_.get(), capacity()}; }
 
  private:
+  Bytes(size_t size, size_t zero_from) : size_(size) {
+    if (capacity() == 0) return;
+    data_.reset(static_cast<uint8_t*>(std::aligned_alloc(kSectorSize, capacity())));
+    KV_CHECK(data_ != nullptr);
+    std::memset(data_.get() + zero_from, 0, capacity() - zero_from);
+  }
+
   struct Free {
     void operator()(uint8_t* memory) const { std::free(memory); }
   };

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <ctime>
 
 #include "kvstore/config/config_check.h"
 #include "kvstore/config/config_file.h"
@@ -25,12 +26,15 @@ namespace {
 constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
+constexpr Nanos kCertificatesEvery = Seconds(30);  // Their files are looked at.
 
 int Complain(const Status& status, int exit_code) {
   std::fprintf(stderr, "cairnd: %s\n", status.message().empty() ? status.ToString().c_str()
                                                                  : status.message().c_str());
   return exit_code;
 }
+
+UnixMillis UnixNow() { return {int64_t{std::time(nullptr)} * 1000}; }
 
 MachineFacts ThisMachine() {
   const auto pages = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES));
@@ -47,10 +51,12 @@ class Signals {
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
     ::signal(SIGPIPE, SIG_IGN);
   }
-  int Wait() {
-    int caught = 0;
-    sigwait(&set_, &caught);
-    return caught;
+  // 0: none came within `patience`.
+  int Wait(Nanos patience) {
+    const timespec until{.tv_sec = patience.value / Seconds(1).value,
+                         .tv_nsec = patience.value % Seconds(1).value};
+    const int caught = sigtimedwait(&set_, nullptr, &until);
+    return caught < 0 ? 0 : caught;
   }
   // From now on SIGTERM and SIGINT end the process at once.
   void Release() {
@@ -70,7 +76,8 @@ void ReadLevelAgain(const DaemonFlags& flags, DaemonLog& log) {
     return;
   }
   log.SetLevel(config.value().log.level);
-  log.Info("SIGHUP: log.level was read again; other settings need a restart");
+  log.Info("SIGHUP: log.level was read again; other settings, but for the certificates in files "
+           "that have changed, need a restart");
 }
 
 StoreServiceOptions ServiceOptions(const DaemonConfig& config) {
@@ -105,12 +112,15 @@ Status Serve(DaemonConfig config, const DaemonFlags& flags, Signals& signals, Da
   log.Info(std::string("cairnd ").append(kVersion).append(": opening ").append(
       config.node.data_dir));
   for (const std::string& warning : ConfigWarnings(config)) log.Warning(warning);
+  KV_ASSIGN_OR_RETURN(const std::unique_ptr<Certificates> certificates, Certificates::Load(config));
   KV_ASSIGN_OR_RETURN(ServerOptions server, WithSecrets(config));
+  server.tls = certificates->clients();
   config.server = std::move(server);
   StoreServiceOptions service_options = ServiceOptions(config);
+  service_options.certificates = certificates.get();
   std::unique_ptr<EtcdCluster> cluster;
   if (config.cluster.enabled) {
-    cluster = std::make_unique<EtcdCluster>(config, log);
+    cluster = std::make_unique<EtcdCluster>(config, certificates->nodes(), log);
     service_options.cluster = cluster.get();
     // Appended by some node, and not published for so long: nobody will.
     config.node.node.reclaim.unpublished_age = Seconds(120);
@@ -130,8 +140,11 @@ Status Serve(DaemonConfig config, const DaemonFlags& flags, Signals& signals, Da
   std::printf("%s\n", ready.c_str());
   std::fflush(stdout);
   NotifyServiceManager("READY=1");
-  for (int caught = signals.Wait(); caught == SIGHUP; caught = signals.Wait()) {
-    ReadLevelAgain(flags, log);
+  int caught = 0;
+  while (caught == 0 || caught == SIGHUP) {
+    if (caught == SIGHUP) ReadLevelAgain(flags, log);
+    certificates->Refresh(UnixNow(), log);
+    caught = signals.Wait(kCertificatesEvery);
   }
   log.Info("stopping; a second signal ends it at once");
   NotifyServiceManager("STOPPING=1");

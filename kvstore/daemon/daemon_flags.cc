@@ -11,7 +11,6 @@
 #include "kvstore/config/config_fields.h"
 #include "kvstore/config/config_file.h"
 #include "kvstore/config/version.h"
-#include "kvstore/daemon/certificates.h"
 
 namespace cairn::kv {
 namespace {
@@ -97,7 +96,6 @@ Result<std::string> FirstLineOf(const std::string& key, const std::string& path)
 
 Result<ServerOptions> WithSecrets(const DaemonConfig& config) {
   ServerOptions options = config.server;
-  KV_ASSIGN_OR_RETURN(options.tls, ClientsTls(config));
   const std::string& path = config.listen.admin_token_file;
   if (path.empty()) return options;
   KV_ASSIGN_OR_RETURN(options.admin_token, FirstLineOf("listen.admin_token_file", path));

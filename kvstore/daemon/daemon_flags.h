@@ -34,8 +34,7 @@ Result<DaemonConfig> LoadConfig(const DaemonFlags& flags);
 // The first line of the file. kInvalid, beginning with `key`: there is none to be read.
 Result<std::string> FirstLineOf(const std::string& key, const std::string& path);
 
-// The server's options with what is in listen.admin_token_file and listen.tls_*. kInvalid: one of
-// them cannot be read.
+// The server's options with what is in listen.admin_token_file. kInvalid: it cannot be read.
 Result<ServerOptions> WithSecrets(const DaemonConfig& config);
 
 }  // namespace cairn::kv

@@ -48,13 +48,15 @@ struct EtcdCluster::Core {
   std::unique_ptr<ClusterMember> member;
 };
 
-EtcdCluster::EtcdCluster(const DaemonConfig& config, Log& log) : config_(config), log_(log) {}
+EtcdCluster::EtcdCluster(const DaemonConfig& config, std::shared_ptr<const TlsContext> tls,
+                         Log& log)
+    : config_(config), tls_(std::move(tls)), log_(log) {}
 EtcdCluster::~EtcdCluster() = default;
 
 Result<Surroundings*> EtcdCluster::Open(const Parts& parts) {
   const ClusterConfig& cluster = config_.cluster;
   core_ = std::make_unique<Core>(parts.poller);
-  const TransportParts transport_parts{parts.poller, parts.clock, log_};
+  const TransportParts transport_parts{parts.poller, parts.clock, log_, tls_};
   KV_ASSIGN_OR_RETURN(core_->transport, MakeTransport(config_, transport_parts));
   const EtcdOptions etcd{.endpoints = SplitList(cluster.etcd),
                          .ca_file = cluster.etcd_tls.ca_file,

@@ -13,8 +13,9 @@ namespace cairn::kv {
 // Give it to EmbeddedNode::Start.
 class EtcdCluster final : public EmbeddedCluster {
  public:
-  // `log` must outlive it. The configuration has been checked.
-  EtcdCluster(const DaemonConfig& config, Log& log);
+  // `log` must outlive it. The configuration has been checked. `tls`: between the nodes; null:
+  // nothing is encrypted.
+  EtcdCluster(const DaemonConfig& config, std::shared_ptr<const TlsContext> tls, Log& log);
   ~EtcdCluster() override;
 
   // kInvalid: as of MakeTransport.
@@ -30,6 +31,7 @@ class EtcdCluster final : public EmbeddedCluster {
   struct Core;
 
   const DaemonConfig config_;
+  const std::shared_ptr<const TlsContext> tls_;
   Log& log_;
   std::unique_ptr<Core> core_;
 };

@@ -8,6 +8,7 @@
 #include "kvstore/config/daemon_config.h"
 #include "kvstore/io/network_stats.h"
 #include "kvstore/os/poller.h"
+#include "kvstore/os/tls.h"
 
 namespace cairn::kv {
 
@@ -23,9 +24,10 @@ struct TransportParts {
   Poller& poller;
   Clock& clock;
   Log& log;
+  std::shared_ptr<const TlsContext> tls;  // Null: nothing is encrypted.
 };
 
-// By cluster.transport. kInvalid: the secret or a certificate cannot be read.
+// By cluster.transport. kInvalid: the secret cannot be read.
 Result<std::unique_ptr<NodeTransport>> MakeTransport(const DaemonConfig& config,
                                                      const TransportParts& parts);
 

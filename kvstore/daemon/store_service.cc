@@ -7,6 +7,7 @@
 
 #include "kvstore/async/gate.h"
 #include "kvstore/config/version.h"
+#include "kvstore/daemon/certificates.h"
 #include "kvstore/daemon/etcd_cluster.h"
 #include "kvstore/daemon/self_test.h"
 #include "kvstore/metrics/endurance.h"
@@ -137,6 +138,11 @@ class StoreService::Core {
     if (options_.cluster != nullptr) {
       now.cluster = options_.cluster->view();
       now.transport = options_.cluster->transport_stats();
+    }
+    if (options_.certificates != nullptr) {
+      for (Certificates::End& end : options_.certificates->Ends()) {
+        now.certificate_ends.push_back({std::move(end.use), end.ends_at});
+      }
     }
     const std::lock_guard lock(mutex_);
     last_ = std::move(now);

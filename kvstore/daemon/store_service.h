@@ -13,6 +13,7 @@
 
 namespace cairn::kv {
 
+class Certificates;
 class EtcdCluster;
 
 struct StoreServiceOptions {
@@ -22,6 +23,7 @@ struct StoreServiceOptions {
   // What this node is part of; null: it stands alone. Where there is one, no self-test is run:
   // whether blocks can be put depends on other nodes.
   EtcdCluster* cluster = nullptr;
+  const Certificates* certificates = nullptr;  // Whose ends MetricsPage tells; null: it has none.
   Nanos sample_interval = Seconds(1);  // Of what MetricsPage tells.
 };
 

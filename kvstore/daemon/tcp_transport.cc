@@ -1,7 +1,6 @@
 // A TcpNetwork that is made when this node's id is known.
 #include <utility>
 
-#include "kvstore/daemon/certificates.h"
 #include "kvstore/daemon/node_transport.h"
 #include "kvstore/os/tcp_network.h"
 
@@ -46,7 +45,7 @@ Result<std::unique_ptr<NodeTransport>> MakeTcpTransport(const DaemonConfig& conf
   options.cluster = config.cluster.name;
   options.secret = std::move(secret);
   options.data_connections = config.cluster.data_connections;
-  KV_ASSIGN_OR_RETURN(options.tls, NodesTls(config));
+  options.tls = parts.tls;
   return std::unique_ptr<NodeTransport>(
       std::make_unique<TcpTransport>(parts, std::move(options)));
 }

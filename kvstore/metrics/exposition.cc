@@ -258,6 +258,18 @@ void AddCluster(Families& all, const ClusterView& view) {
          "1 while this node is surely a member, by its own clock.", view.holds_lease ? 1 : 0);
 }
 
+void AddCertificates(Families& all, const std::vector<MetricsSnapshot::CertificateEnd>& ends) {
+  if (ends.empty()) return;
+  MetricFamily family = Family("cairn_tls_certificate_end_seconds", kGauge,
+                               "Unix time at which the certificate in use, or one between it and "
+                               "its root, ends.");
+  for (const MetricsSnapshot::CertificateEnd& end : ends) {
+    family.metric.push_back(
+        Sample(kGauge, static_cast<double>(end.ends_at.value) / 1e3, {{"use", end.use}}));
+  }
+  all.push_back(std::move(family));
+}
+
 // For the visitors of counters: each is a metric whose name begins so.
 auto Adder(Families& all, const char* prefix) {
   return [&all, prefix](std::string_view name, bool is_gauge, uint64_t value,
@@ -294,6 +306,7 @@ std::string MetricsText(const MetricsSnapshot& snapshot) {
   }
   if (snapshot.cluster) AddCluster(all, *snapshot.cluster);
   if (snapshot.transport) AddTransport(all, *snapshot.transport);
+  AddCertificates(all, snapshot.certificate_ends);
   if (snapshot.server) VisitServerStats(*snapshot.server, Adder(all, "cairn_server_"));
   return prometheus::TextSerializer().Serialize(all);
 }

@@ -37,6 +37,11 @@ struct MetricsSnapshot {
   std::optional<Process> process = {};
   std::optional<ClusterView> cluster = {};
   std::optional<TransportStats> transport = {};  // Between the nodes.
+  struct CertificateEnd {
+    std::string use;  // "clients"
+    UnixMillis ends_at;
+  };
+  std::vector<CertificateEnd> certificate_ends = {};
 };
 
 // Bytes written for each byte put, moves included; 1 before anything was put.

@@ -112,7 +112,7 @@ Task<Received> TcpConnection::ReceiveHeader(FrameHeader& header) {
 }
 
 Task<Received> TcpConnection::ReceiveBody(Bytes& body) {
-  body = Bytes(body_size_);
+  body = Bytes::Unfilled(body_size_);
   std::vector<MutableByteSpan> into{body.span()};
   const Received received = co_await stream_.Fill(std::move(into));
   if (received != Received::kOk) co_return received;

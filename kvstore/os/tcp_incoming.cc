@@ -141,7 +141,7 @@ Task<Received> TcpIncoming::TakeRequest(Connection& connection, FrameHeader head
   Bytes body;
   Received received = co_await connection.tcp.ReceiveBody(body);
   if (received != Received::kOk) co_return received;
-  Bytes payload = Bytes(header.payload_size);
+  Bytes payload = Bytes::Unfilled(header.payload_size);
   std::vector<MutableByteSpan> into{payload.span()};
   received = co_await connection.tcp.stream().Fill(std::move(into));
   if (received != Received::kOk || stopping_.is_set()) co_return Received::kEnded;

@@ -2,6 +2,7 @@
 #include "kvstore/os/tls.h"
 
 #include <arpa/inet.h>
+#include <time.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -34,6 +35,12 @@ bool IsAddress(const std::string& name) {
   in6_addr room;
   return inet_pton(AF_INET, name.c_str(), &room) == 1 ||
          inet_pton(AF_INET6, name.c_str(), &room) == 1;
+}
+
+UnixMillis EndOf(const X509* certificate) {
+  tm parts{};
+  KV_CHECK(ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &parts) == 1);
+  return {int64_t{timegm(&parts)} * 1000};
 }
 
 class OpenSslSession final : public TlsSession {
@@ -167,6 +174,18 @@ class OpenSslContext final : public TlsContext {
     SSL_set_verify(ssl, asks ? SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT : SSL_VERIFY_NONE,
                    nullptr);
     return std::make_unique<OpenSslSession>(ssl, role, peer_name);
+  }
+
+  std::optional<UnixMillis> ends_at() const override {
+    const X509* const own = SSL_CTX_get0_certificate(context_.get());
+    if (own == nullptr) return std::nullopt;
+    UnixMillis first = EndOf(own);
+    STACK_OF(X509)* chain = nullptr;
+    SSL_CTX_get0_chain_certs(context_.get(), &chain);
+    for (int i = 0; i < sk_X509_num(chain); ++i) {
+      first = std::min(first, EndOf(sk_X509_value(chain, i)));
+    }
+    return first;
   }
 
  private:

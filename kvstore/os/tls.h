@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "kvstore/base/bytes.h"
 #include "kvstore/base/result.h"
+#include "kvstore/base/time.h"
 #include "kvstore/io/tls_files.h"
 
 namespace cairn::kv {
@@ -51,6 +53,10 @@ class TlsContext {
   // any that the authority has signed will do.
   virtual std::unique_ptr<TlsSession> NewSession(TlsRole role,
                                                  const std::string& peer_name) const = 0;
+
+  // The end of its own certificate, or of the first to end of those up to its root that come with
+  // it. Nothing: it has none.
+  virtual std::optional<UnixMillis> ends_at() const = 0;
 };
 
 }  // namespace cairn::kv

@@ -197,7 +197,7 @@ Task<Network::Reply> PeerService::Do(Work work, peer::ReadRequest request) {
     co_return SayDone(work.target, Status(Code::kOverloaded));
   }
   const Share share(*this, work.source, request.size);
-  Bytes payload = Bytes(request.size);
+  Bytes payload = Bytes::Unfilled(request.size);
   const SegmentLog::Range range{.stripe = request.stripe,
                                 .index = request.index,
                                 .offset = request.offset,
@@ -213,7 +213,7 @@ Task<Network::Reply> PeerService::Do(Work work, peer::ReadVerifiedRequest reques
     co_return SayDone(work.target, Status(Code::kOverloaded));
   }
   const Share share(*this, work.source, request.size);
-  Bytes payload = Bytes(request.size);
+  Bytes payload = Bytes::Unfilled(request.size);
   const Status outcome =
       co_await work.target->ReadVerified(request.stripe, request.index, payload.span());
   co_return SayBytes(work, outcome, std::move(payload));

@@ -91,10 +91,10 @@ class Metrics(Folder):
         return None
 
     def test_names_and_labels_exist(self):
-        # Of a cluster this cairnd prints nothing, as it is in none.
+        # Of a cluster and of certificates this cairnd prints nothing, as it has none.
         printed = (SOURCE / "kvstore/metrics/exposition.cc").read_text(encoding="utf-8")
-        in_clusters = set(re.findall(r'"(cairn_cluster_[a-z_]+)"', printed))
-        values, names = {}, set(records()) | {"up"} | in_clusters
+        elsewhere = set(re.findall(r'"(cairn_(?:cluster|tls)_[a-z_]+)"', printed))
+        values, names = {}, set(records()) | {"up"} | elsewhere
         for name, labels in self.samples():
             names.add(name)
             for label, value in labels:

@@ -23,7 +23,7 @@ class Authority:
     def _new_key(path):
         return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", path]
 
-    def issue(self):
+    def issue(self, days=2):
         """A certificate for 127.0.0.1 that is good for both sides of a connection."""
         self.issued += 1
         cert, key, request, extensions = (
@@ -32,7 +32,7 @@ class Authority:
         extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n"
                               "extendedKeyUsage=serverAuth,clientAuth\n")
         openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self._key,
-                "-CAcreateserial", "-days", "2", "-extfile", extensions, "-out", cert)
+                "-CAcreateserial", "-days", str(days), "-extfile", extensions, "-out", cert)
         return Files(cert, key, self.ca)
 
 

@@ -96,7 +96,8 @@ ManPage DaemonPage() {
       {.title = "SIGNALS",
        .paragraphs = {"* SIGTERM, SIGINT: stop cleanly: calls in flight are finished. A second one "
                       "ends it at once, which loses no acknowledged durable put.",
-                      "* SIGHUP: read log.level from the configuration file again."}},
+                      "* SIGHUP: read log.level from the configuration file again, and "
+                      "certificates in files that have changed."}},
       {.title = "EXIT STATUS",
        .paragraphs = {"* 0: stopped cleanly, or the configuration is sound.",
                       "* 1: failed; the reason is printed.",

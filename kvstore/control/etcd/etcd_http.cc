@@ -111,6 +111,10 @@ Result<HttpReply> EtcdHttp::PostTo(const std::string& endpoint, const std::strin
   curl_easy_setopt(handle, CURLOPT_WRITEDATA, &exchange);
   if (!options_.ca_file.empty()) {
     curl_easy_setopt(handle, CURLOPT_CAINFO, options_.ca_file.c_str());
+#if LIBCURL_VERSION_NUM >= 0x075700
+    // Read again soon after the file has changed: the default is a day.
+    curl_easy_setopt(handle, CURLOPT_CA_CACHE_TIMEOUT, 60L);
+#endif
   }
   if (!options_.certificate_file.empty()) {
     curl_easy_setopt(handle, CURLOPT_SSLCERT, options_.certificate_file.c_str());

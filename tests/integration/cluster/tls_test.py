@@ -2,10 +2,12 @@
 
 Usage: tls_test.py CAIRND CAIRN [unittest arguments]; skipped (77) where there is no etcd.
 """
+import os
 import pathlib
 import random
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -85,6 +87,33 @@ class EncryptedCluster(unittest.TestCase):
             # They were in the map: what had its home there gets another when they are missed.
             wait_for(lambda node=node: self.get(node).stdout == data, 30, node.log)
             self.expect_words(node, "its certificate is refused", "no TLS 1.3 session")
+
+    def test_certificates_are_replaced_while_it_runs(self):
+        files = self.ours.issue()
+        node = self.add(files)
+        self.cluster.await_ready()
+
+        def shown():
+            return ssl.get_server_certificate(("127.0.0.1", node.port), timeout=10)
+
+        def end():
+            found = re.search(r'^cairn_tls_certificate_end_seconds\{use="nodes"\} (\S+)$', node.http("/metrics")[1], re.M)
+            return float(found[1])
+
+        before, first_end = shown(), end()
+        self.assertEqual(ssl.PEM_cert_to_DER_cert(files.cert.read_text()), ssl.PEM_cert_to_DER_cert(before))
+        longer = self.ours.issue(days=30)
+        # Before its key: what was good stays in use.
+        os.replace(longer.cert, files.cert)
+        node.signal(signal.SIGHUP)
+        self.expect_words(node, "stays in use")
+        self.assertEqual(shown(), before)
+        os.replace(longer.key, files.key)
+        node.signal(signal.SIGHUP)
+        self.expect_words(node, "the certificates for nodes have changed")
+        self.assertNotEqual(shown(), before)
+        self.assertEqual(self.greet(node, self.ours.issue()), "TLSv1.3")
+        wait_for(lambda: end() > first_end + 20 * 86400, 20, node.log)
 
     def test_etcd_wants_a_certificate(self):
         trusting = ("--cluster-etcd-ca-file", self.ours.ca)

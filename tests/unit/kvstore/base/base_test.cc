@@ -49,6 +49,15 @@ TEST(Bytes, AreAlignedZeroedAndMoveOnly) {
   EXPECT_TRUE(bytes.empty());  // NOLINT(bugprone-use-after-move): what is promised.
 }
 
+TEST(Bytes, BehindWhatIsToBeFilledThereAreZeros) {
+  for (int round = 0; round < 4; ++round) {  // The allocator gives the same memory again.
+    Bytes bytes = Bytes::Unfilled(5000);
+    EXPECT_EQ(bytes.size(), 5000u);
+    for (const uint8_t byte : bytes.sectors().subspan(5000)) ASSERT_EQ(byte, 0);
+    std::fill(bytes.sectors().begin(), bytes.sectors().end(), uint8_t{0xff});
+  }
+}
+
 // xxhsum -H3 of the same text (xxHash 0.8.1): printf 'cairn' | xxhsum -H3
 TEST(Checksum, StreamEqualsWholeAtEverySplit) {
   Bytes bytes(1000);

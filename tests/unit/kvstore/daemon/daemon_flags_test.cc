@@ -77,13 +77,5 @@ TEST_F(DaemonFlagsTest, TheAdminTokenIsTheFirstLine) {
   EXPECT_THAT(WithSecrets(config), HasCode(Code::kInvalid));
 }
 
-TEST_F(DaemonFlagsTest, TheCertificateForClientsIsLoaded) {
-  DaemonConfig config;
-  EXPECT_EQ(WithSecrets(config).value().tls, nullptr);
-  config.listen.tcp_tls.cert_file = "/absent/cert.pem";
-  config.listen.tcp_tls.key_file = "/absent/key.pem";
-  EXPECT_THAT(WithSecrets(config).status().message(), HasSubstr("/absent/cert.pem"));
-}
-
 }  // namespace
 }  // namespace cairn::kv

@@ -98,6 +98,15 @@ TEST(MetricsText, WhatIsNotKnownIsLeftOut) {
   }
 }
 
+TEST(MetricsText, WhenCertificatesEnd) {
+  MetricsSnapshot snapshot;
+  EXPECT_THAT(MetricsText(snapshot), Not(HasSubstr("cairn_tls_")));
+  snapshot.certificate_ends = {{"clients", {1'800'000'000'500}}, {"nodes", {1'900'000'000'000}}};
+  const std::string text = MetricsText(snapshot);
+  EXPECT_THAT(text, HasSubstr("cairn_tls_certificate_end_seconds{use=\"clients\"} 1800000000.5\n"));
+  EXPECT_THAT(text, HasSubstr("cairn_tls_certificate_end_seconds{use=\"nodes\"} 1900000000\n"));
+}
+
 TEST(MetricsText, TheTransportBetweenNodesAndItsDevices) {
   MetricsSnapshot snapshot;
   snapshot.transport.emplace();

@@ -1,11 +1,13 @@
 // TLS sessions by themselves, and nodes that speak it or not.
 #include "kvstore/os/tls.h"
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "kvstore/base/random.h"
+#include "kvstore/os/renewed_tls.h"
 #include "kvstore/os/socket_stream.h"
 #include "kvstore/os/tcp_network.h"
 #include "tests/support/status_matchers.h"
@@ -151,6 +153,44 @@ TEST_F(Tls, BrokenFilesAreNamed) {
   refused({.cert_file = rubbish, .key_file = good.key_file}, rubbish);
   refused({.cert_file = good.cert_file, .key_file = authority_.NewFiles().key_file}, "not the key");
   refused({.cert_file = good.cert_file}, "go together");
+}
+
+TEST_F(Tls, FilesThatAreReplacedAreUsedWithoutARestart) {
+  TlsFiles files = authority_.NewFiles();
+  files.ca_file = folder_.File("own.pem");
+  std::filesystem::copy_file(authority_.ca_file(), files.ca_file);
+  const auto renewed = RenewedTls::Load(files).value();
+  const TlsFiles unused = authority_.NewFiles();
+  // What a caller that trusts `authority` alone makes of a session from now on.
+  const auto handshake_with = [&](const TlsAuthority& authority) {
+    Pair pair({.ca_file = authority.ca_file()}, unused, "localhost");
+    pair.callee = renewed->NewSession(TlsRole::kCallee, "");
+    return pair.Handshake();
+  };
+  std::filesystem::remove(files.ca_file);
+  EXPECT_THAT(renewed->Refresh(), HasCode(Code::kInvalid));  // Callers' authorities are not there.
+  EXPECT_FALSE(renewed->Refresh().value());                  // Said once.
+  EXPECT_THAT(handshake_with(other_).message(), HasSubstr("issuer"));
+
+  const TlsFiles next = other_.NewFiles();
+  std::filesystem::rename(next.cert_file, files.cert_file);
+  EXPECT_THAT(renewed->Refresh(), HasCode(Code::kInvalid));
+  std::filesystem::rename(next.key_file, files.key_file);
+  std::filesystem::copy_file(other_.ca_file(), files.ca_file);
+  EXPECT_TRUE(renewed->Refresh().value());
+  EXPECT_FALSE(renewed->Refresh().value());
+  // It asks for a certificate of the other authority, and shows one.
+  EXPECT_THAT(handshake_with(other_).message(), HasSubstr("did not return a certificate"));
+  EXPECT_GT(renewed->ends_at()->value, 0);
+}
+
+TEST_F(Tls, TheFirstEndOfAChainCounts) {
+  EXPECT_EQ(Load(OnlyCa())->ends_at(), std::nullopt);
+  const TlsFiles good = authority_.NewFiles();
+  const UnixMillis end = Load(good)->ends_at().value();
+  const TlsFiles ended = authority_.NewFiles({.expired = true});
+  std::ofstream(good.cert_file, std::ios::app) << std::ifstream(ended.cert_file).rdbuf();
+  EXPECT_LT(Load(good)->ends_at().value(), end);
 }
 
 class TlsNetwork : public OsTest {
