@@ -154,17 +154,16 @@ bool PaceOf<Id>::IsTardy(Id target, uint64_t bytes, Instant now) const {
 }
 
 template <typename Id>
-std::optional<std::vector<Id>> PaceOf<Id>::SlowOnes(Instant now) const {
+std::optional<PaceSeen<Id>> PaceOf<Id>::Seen(Instant now) const {
   const bool knows = std::any_of(late_after_.begin(), late_after_.end(),
                                  [](Nanos late) { return late != kUnknown; });
-  size_t asked = 0;
-  std::vector<Id> slow;
+  PaceSeen<Id> seen;
   ForEachRecent(now, [&](Id id, const Target& target) {
-    ++asked;
-    if (target.is_slow()) slow.push_back(id);
+    ++seen.asked;
+    if (target.is_slow()) seen.slow.push_back(id);
   });
-  if (!knows || asked == 0) return std::nullopt;
-  return slow;
+  if (!knows || seen.asked == 0) return std::nullopt;
+  return seen;
 }
 
 template class PaceOf<TargetId>;

@@ -19,6 +19,14 @@ struct PaceOptions {
   uint32_t samples_min = 32;   // Of a size, before anything is said of it.
 };
 
+// Of those that were asked something lately.
+template <typename Id>
+struct PaceSeen {
+  uint32_t asked = 0;
+  std::vector<Id> slow = {};  // Of these.
+  bool operator==(const PaceSeen&) const = default;
+};
+
 // Of operations of one kind. Pure. Sizes are taken together by factors of four. An Id is that of
 // whoever is asked: a target, or a node.
 template <typename Id>
@@ -45,8 +53,8 @@ class PaceOf {
   bool IsTardy(Id target, uint64_t bytes, Instant now) const;
   // The slow targets are so few that to do without them costs no more than if they were lost.
   bool FewAreSlow() const { return few_are_slow_; }
-  // The slow ones of those that were asked something lately; nothing as long as nothing is known.
-  std::optional<std::vector<Id>> SlowOnes(Instant now) const;
+  // Nothing as long as nothing is known.
+  std::optional<PaceSeen<Id>> Seen(Instant now) const;
 
  private:
   static constexpr size_t kClasses = 6;

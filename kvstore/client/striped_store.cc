@@ -227,16 +227,20 @@ RunKey StripedStore::RunOf(const SpaceRecord& space, const std::vector<BlockId>&
   return {space.id, RunId{chain[at - at % space.run_blocks]}};
 }
 
-std::optional<std::vector<TargetId>> StripedStore::SlowTargets() const {
+std::optional<PaceSeen<TargetId>> StripedStore::SlowTargets() const {
   const Instant now = parts_.clock.Now();
-  auto slow = reader_.stripes().pace().SlowOnes(now);
-  auto slow_to_write = writer_.pace().SlowOnes(now);
-  if (!slow) return slow_to_write;
-  for (const TargetId id : slow_to_write.value_or(std::vector<TargetId>())) {
-    if (std::find(slow->begin(), slow->end(), id) == slow->end()) slow->push_back(id);
+  auto seen = reader_.stripes().pace().Seen(now);
+  const auto written = writer_.pace().Seen(now);
+  if (!seen) return written;
+  if (!written) return seen;
+  seen->asked = std::max(seen->asked, written->asked);
+  for (const TargetId id : written->slow) {
+    if (std::find(seen->slow.begin(), seen->slow.end(), id) == seen->slow.end()) {
+      seen->slow.push_back(id);
+    }
   }
-  std::sort(slow->begin(), slow->end());  // The same in each report.
-  return slow;
+  std::sort(seen->slow.begin(), seen->slow.end());  // The same in each report.
+  return seen;
 }
 
 StoreStats StripedStore::FullStats() {

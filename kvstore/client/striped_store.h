@@ -88,8 +88,8 @@ class StripedStore final : public BlockStore, public SessionHost {
   Home& home() { return parts_.home; }
   StripeReader& reader() { return reader_.stripes(); }
   StripeWriter& writer() { return writer_; }
-  // Targets whose reads or appends are slow lately (pace.h); nothing as long as nothing is known.
-  std::optional<std::vector<TargetId>> SlowTargets() const;
+  // Targets whose reads or appends are slow lately; nothing as long as nothing is known.
+  std::optional<PaceSeen<TargetId>> SlowTargets() const;
   StoreStats& stats() { return parts_.home.stats(); }
   // With those of its parts; what targets count comes on top.
   StoreStats FullStats();

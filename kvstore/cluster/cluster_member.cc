@@ -2,6 +2,7 @@
 #include "kvstore/cluster/cluster_member.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace cairn::kv {
@@ -262,7 +263,10 @@ void ClusterMember::Report() {
   NodeWork work{.vacated = duties_->vacated(), .filled = {}};
   work.filled.assign(sync_->filled().begin(), sync_->filled().end());
   agent_->SetWork(std::move(work));
-  agent_->SetSlow(served_->store.SlowTargets());
+  auto seen = served_->store.SlowTargets();
+  // Rounded, so that not every target that is asked changes the report.
+  if (seen) agent_->SetSlow(SlowReport{{}, std::bit_ceil(seen->asked), std::move(seen->slow)});
+  if (!seen) agent_->SetSlow(std::nullopt);
 }
 
 // The sum of all homes' reports, without what this one said, is what the others have.
@@ -313,14 +317,23 @@ Task<void> ClusterMember::Abandon() {
 
 // --- For people ---------------------------------------------------------------------------------
 
+void ClusterMember::TellSetAside(ClusterView& view) const {
+  const std::shared_ptr<const ClusterMap> map = map_.map();
+  for (const TargetId id : coordinator_->set_aside()) {
+    const TargetEntry* target = map != nullptr ? map->FindTarget(id) : nullptr;
+    const NodeEntry* node = target != nullptr ? map->FindNode(target->node) : nullptr;
+    view.set_aside.push_back({id, node != nullptr ? node->name : ""});
+  }
+}
+
 ClusterView ClusterMember::view() const {
   ClusterView view;
   if (agent_ != nullptr && map_.map() != nullptr) view = ViewOf(*map_.map(), agent_->id());
   view.name = options_.agent.cluster;
   view.coordinates = coordinator_ != nullptr && coordinator_->leads();
-  if (view.coordinates) view.targets_set_aside = coordinator_->stats().slow_targets;
+  if (view.coordinates) TellSetAside(view);
   const auto slow = served_ ? served_->store.SlowTargets() : std::nullopt;
-  if (slow) view.targets_slow = slow->size();
+  if (slow) view.targets_slow = slow->slow.size();
   view.holds_lease = agent_ != nullptr && agent_->HoldsLease();
   return view;
 }

@@ -76,6 +76,8 @@ class ClusterMember final : public Surroundings {
   Task<void> Close() override;
 
  private:
+  void TellSetAside(ClusterView& view) const;
+
   // Asks homes through the network.
   class Peers final : public IndexPeer {
    public:

@@ -52,7 +52,7 @@ Task<void> Agent::Stop() {
 void Agent::SetTargets(std::vector<TargetReport> targets) { report_.targets = std::move(targets); }
 void Agent::SetWork(NodeWork work) { work_ = std::move(work); }
 void Agent::SetUsage(UsageBySpace usage) { usage_ = std::move(usage); }
-void Agent::SetSlow(std::optional<std::vector<TargetId>> slow) { slow_ = std::move(slow); }
+void Agent::SetSlow(std::optional<SlowReport> slow) { slow_ = std::move(slow); }
 
 // A transaction whose answer was lost shows in the next try: the name is there.
 Task<Status> Agent::DrawId(Instant deadline) {

@@ -59,7 +59,7 @@ class Agent {
   void SetWork(NodeWork work);
   void SetUsage(UsageBySpace usage);
   // Nothing: this node does not know how fast the others are.
-  void SetSlow(std::optional<std::vector<TargetId>> slow);
+  void SetSlow(std::optional<SlowReport> slow);
 
  private:
   Task<Status> DrawId(Instant deadline);
@@ -86,7 +86,7 @@ class Agent {
   NodeReport report_;
   NodeWork work_;
   UsageBySpace usage_;
-  std::optional<std::vector<TargetId>> slow_;
+  std::optional<SlowReport> slow_;
   // What lies in the control store under the lease, by key; empty: nothing does. Keys that are not
   // here: that is not known.
   std::map<std::string, std::string> written_;

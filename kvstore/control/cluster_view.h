@@ -22,7 +22,11 @@ struct ClusterView {
   uint64_t groups_homeless = 0;  // Whose home does not live.
   uint64_t groups_filling = 0;   // Some replica lacks something yet.
   uint64_t targets_slow = 0;       // This node finds them so.
-  uint64_t targets_set_aside = 0;  // While it coordinates: most do, so they hold no group.
+  struct SetAside {
+    TargetId target;
+    std::string node;  // Its name.
+  };
+  std::vector<SetAside> set_aside;  // While it coordinates: most do, so they hold no group.
   bool coordinates = false;
   bool holds_lease = false;
 

@@ -29,6 +29,8 @@ class ControlKeys {
   std::string DrainNodes() const { return Members() + "drain-node/"; }
   std::string DrainTargets() const { return Members() + "drain-target/"; }
   std::string Usage() const { return At("usage/"); }
+  // What the coordinator has found slow: the next one begins with it.
+  std::string SetAside() const { return At("set-aside"); }
   std::string UsageTotal() const { return At("usage-total"); }
 
   // Held by the coordinator with its lease.

@@ -55,6 +55,7 @@ void Coordinator::Depose() {
   maps_.reset();
   membership_.reset();
   slow_.reset();
+  set_aside_told_.clear();
   map_ = nullptr;
   at_rest_ = false;
 }
@@ -95,7 +96,6 @@ Task<Status> Coordinator::Campaign() {
   guard_ = guard;
   maps_.emplace(store_, keys_);
   membership_.emplace(options_.membership);
-  slow_.emplace(options_.slow);
   usage_at_ = clock_.Now();
   ++stats_.elections_won;
   log_.Info("control: this node coordinates the cluster");
@@ -135,9 +135,33 @@ Task<Status> Coordinator::LoadMap() {
   co_return Status();
 }
 
+// What the coordinator before had set aside stays so: the index does not wander back and forth
+// when a coordinator dies.
+Task<Status> Coordinator::LoadSetAside() {
+  auto told = co_await store_.Range(keys_.SetAside(), CallDeadline());
+  if (!told.ok()) co_return told.status();
+  slow_.emplace(options_.slow);
+  for (const KeyValue& entry : told.value().entries) {
+    const auto named = DecodeSetAside(entry.value);
+    if (!named.ok()) continue;  // They are found anew.
+    slow_->Adopt(clock_.Now(), named.value());
+    set_aside_told_.insert(named.value().begin(), named.value().end());
+  }
+  co_return Status();
+}
+
+Task<Status> Coordinator::PublishSetAside() {
+  const std::set<TargetId> now = slow_->named();
+  if (now == set_aside_told_) co_return Status();
+  Status told = co_await CommitGuarded(keys_.SetAside(), EncodeSetAside(now));
+  if (told.ok()) set_aside_told_ = now;
+  co_return told;
+}
+
 Task<Status> Coordinator::Step() {
   KV_CO_RETURN_IF_ERROR(co_await RefreshLease());
   if (map_ == nullptr) KV_CO_RETURN_IF_ERROR(co_await LoadMap());
+  if (!slow_) KV_CO_RETURN_IF_ERROR(co_await LoadSetAside());
   auto snapshot = co_await store_.Range(keys_.Members(), CallDeadline());
   if (!snapshot.ok()) co_return snapshot.status();
   MapContent next = PlanNext(snapshot.value());
@@ -153,6 +177,7 @@ Task<Status> Coordinator::Step() {
     if (!published.ok()) co_return published;
     ++stats_.maps_published;
   }
+  KV_CO_RETURN_IF_ERROR(co_await PublishSetAside());
   co_return co_await PublishUsage();
 }
 
@@ -191,9 +216,14 @@ Task<Status> Coordinator::PublishUsage() {
     if (!usage.ok()) continue;
     for (const auto& [space, bytes] : usage.value()) total[space] += bytes;
   }
+  co_return co_await CommitGuarded(keys_.UsageTotal(), EncodeSpaceUsage(total));
+}
+
+// kConflict: another one has been elected.
+Task<Status> Coordinator::CommitGuarded(std::string key, std::string value) {
   Change put;
-  put.key = keys_.UsageTotal();
-  put.value = EncodeSpaceUsage(total);
+  put.key = std::move(key);
+  put.value = std::move(value);
   Transaction transaction;
   transaction.compares.push_back(*guard_);
   transaction.changes.push_back(std::move(put));
@@ -204,7 +234,6 @@ Task<Status> Coordinator::PublishUsage() {
 
 void Coordinator::TellSlow(const std::set<TargetId>& before) {
   const std::set<TargetId>& now = slow_->named();
-  stats_.slow_targets = now.size();
   const auto name = [&](TargetId id) {
     const TargetEntry* target = map_->FindTarget(id);
     const NodeEntry* node = target == nullptr ? nullptr : map_->FindNode(target->node);

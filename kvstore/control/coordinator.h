@@ -40,7 +40,6 @@ struct CoordinatorStats {
   uint64_t maps_published = 0;
   uint64_t stalls = 0;          // Steps after which nobody was blamed.
   bool breaker_open = false;    // In the last step.
-  uint64_t slow_targets = 0;    // Which hold no part of the index: in the last step.
 };
 
 // May run on every node. Each write is guarded by the election: once another one has been elected,
@@ -58,6 +57,8 @@ class Coordinator {
   // As far as this one knows: it may have been deposed.
   bool leads() const { return guard_.has_value(); }
   const CoordinatorStats& stats() const { return stats_; }
+  // Which are slow, and hold no part of the index. While it leads, from its first step on.
+  std::set<TargetId> set_aside() const { return slow_ ? slow_->named() : std::set<TargetId>(); }
 
  private:
   Task<void> Run();
@@ -66,6 +67,9 @@ class Coordinator {
   Task<Status> Step();
   Task<Status> RefreshLease();
   Task<Status> LoadMap();
+  Task<Status> LoadSetAside();
+  Task<Status> PublishSetAside();
+  Task<Status> CommitGuarded(std::string key, std::string value);
   MapContent PlanNext(const Snapshot& snapshot);
   void TellSlow(const std::set<TargetId>& before);
   Task<Status> PublishUsage();
@@ -84,9 +88,10 @@ class Coordinator {
   NodeLeaseId lease_;
   Instant refreshed_at_;
   std::optional<Compare> guard_;            // Holds while this one is elected.
-  std::optional<MapStore> maps_;            // While it leads, as the next four.
+  std::optional<MapStore> maps_;            // While it leads, as the next five.
   std::optional<Membership> membership_;
   std::optional<SlowTargets> slow_;
+  std::set<TargetId> set_aside_told_;       // As in the store.
   std::shared_ptr<const ClusterMap> map_;   // As in the store; null: to be loaded.
   bool at_rest_ = false;                    // The planners left it as it is, last time.
   Instant usage_at_;

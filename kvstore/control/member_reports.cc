@@ -33,8 +33,8 @@ void TakeWork(MemberReports& members, const KeyValue& entry) {
 void TakeSlow(MemberReports& members, const KeyValue& entry) {
   auto slow = DecodeSlow(entry.value);
   if (!slow.ok()) return;
-  const NodeId node{static_cast<uint32_t>(ControlKeys::IdOf(entry.key))};
-  members.slow.push_back({.by = node, .slow = std::move(slow).value()});
+  slow.value().by = {static_cast<uint32_t>(ControlKeys::IdOf(entry.key))};
+  members.slow.push_back(std::move(slow).value());
 }
 
 }  // namespace

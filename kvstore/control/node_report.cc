@@ -13,6 +13,18 @@ Status Corrupt() {
   return Status(Code::kCorrupt, "a node's record in the control store is damaged");
 }
 
+template <typename Targets>
+void AddTargets(FieldEncoder& out, const Targets& targets) {
+  out.Number(targets.size());
+  for (const TargetId target : targets) out.Fixed(target.value);
+}
+
+std::vector<TargetId> TakeTargets(FieldDecoder& in) {
+  std::vector<TargetId> targets(in.Count(kTargetsMax));
+  for (TargetId& target : targets) target = {in.Fixed<uint64_t>()};
+  return targets;
+}
+
 }  // namespace
 
 std::string EncodeReport(const NodeReport& report) {
@@ -100,22 +112,39 @@ Result<NodeWork> DecodeWork(std::string_view bytes) {
   return work;
 }
 
-std::string EncodeSlow(const std::vector<TargetId>& slow) {
+std::string EncodeSlow(const SlowReport& report) {
   FieldEncoder out;
   out.Byte(kVersion);
-  out.Number(slow.size());
-  for (const TargetId target : slow) out.Fixed(target.value);
+  out.Number(report.asked);
+  AddTargets(out, report.slow);
   out.Seal();
   return out.bytes();
 }
 
-Result<std::vector<TargetId>> DecodeSlow(std::string_view bytes) {
+Result<SlowReport> DecodeSlow(std::string_view bytes) {
   FieldDecoder in(bytes);
   if (!in.Unseal() || in.Byte() != kVersion) return Corrupt();
-  std::vector<TargetId> slow(in.Count(kTargetsMax));
-  for (TargetId& target : slow) target = {in.Fixed<uint64_t>()};
+  SlowReport report;
+  report.asked = in.Number<uint32_t>();
+  report.slow = TakeTargets(in);
   if (!in.whole()) return Corrupt();
-  return slow;
+  return report;
+}
+
+std::string EncodeSetAside(const std::set<TargetId>& targets) {
+  FieldEncoder out;
+  out.Byte(kVersion);
+  AddTargets(out, targets);
+  out.Seal();
+  return out.bytes();
+}
+
+Result<std::vector<TargetId>> DecodeSetAside(std::string_view bytes) {
+  FieldDecoder in(bytes);
+  if (!in.Unseal() || in.Byte() != kVersion) return Corrupt();
+  std::vector<TargetId> targets = TakeTargets(in);
+  if (!in.whole()) return Corrupt();
+  return targets;
 }
 
 std::string EncodeSpaceUsage(const UsageBySpace& usage) {

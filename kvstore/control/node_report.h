@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "kvstore/control/group_planner.h"
 #include "kvstore/control/membership.h"
 #include "kvstore/control/repair_plan.h"
+#include "kvstore/control/slow_targets.h"
 
 namespace cairn::kv {
 
@@ -49,9 +51,12 @@ std::string EncodeReport(const NodeReport& report);
 Result<NodeReport> DecodeReport(std::string_view bytes);
 std::string EncodeWork(const NodeWork& work);
 Result<NodeWork> DecodeWork(std::string_view bytes);
-// Of a SlowReport: whose it is the key says.
-std::string EncodeSlow(const std::vector<TargetId>& slow);
-Result<std::vector<TargetId>> DecodeSlow(std::string_view bytes);
+// Whose it is the key says: not encoded.
+std::string EncodeSlow(const SlowReport& report);
+Result<SlowReport> DecodeSlow(std::string_view bytes);
+// What the coordinator has set aside.
+std::string EncodeSetAside(const std::set<TargetId>& targets);
+Result<std::vector<TargetId>> DecodeSetAside(std::string_view bytes);
 std::string EncodeSpaceUsage(const UsageBySpace& usage);
 Result<UsageBySpace> DecodeSpaceUsage(std::string_view bytes);
 

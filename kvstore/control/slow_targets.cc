@@ -10,12 +10,22 @@ constexpr size_t kNamedShare = 6;  // As many as two of twelve.
 
 using NodesOf = std::map<TargetId, NodeId>;
 
-// Those that more than half of the other nodes find slow.
+// Those that more than half of the other nodes that probably asked them find slow. Which targets a
+// node has asked it does not say, as they may be thousands: each is as likely as another.
 std::set<TargetId> Vote(std::span<const SlowReport> reports, const NodesOf& nodes) {
-  std::map<TargetId, size_t> votes;
-  std::map<NodeId, size_t> voices;
+  struct Voice {
+    uint64_t asked = 0;
+    uint64_t reports = 0;
+  };
+  std::map<TargetId, uint64_t> votes;
+  std::map<NodeId, Voice> voices;
+  Voice all;
   for (const SlowReport& report : reports) {
-    ++voices[report.by];
+    const Voice said{std::min<uint64_t>(report.asked, nodes.size()), 1};
+    for (Voice* voice : {&voices[report.by], &all}) {
+      voice->asked += said.asked;
+      voice->reports += said.reports;
+    }
     for (const TargetId id : report.slow) {
       const auto node = nodes.find(id);
       if (node != nodes.end() && node->second != report.by) ++votes[id];
@@ -23,8 +33,11 @@ std::set<TargetId> Vote(std::span<const SlowReport> reports, const NodesOf& node
   }
   std::set<TargetId> found;
   for (const auto& [id, count] : votes) {
-    const size_t others = reports.size() - voices[nodes.at(id)];
-    if (2 * count > others) found.insert(id);
+    const Voice own = voices[nodes.at(id)];
+    const uint64_t least = std::min<uint64_t>(2, all.reports - own.reports);
+    // Of all other nodes' askings a target has its part.
+    const bool most = 2 * count * nodes.size() > all.asked - own.asked;
+    if (count >= least && most) found.insert(id);
   }
   return found;
 }
@@ -42,10 +55,9 @@ void SlowTargets::Step(Instant now, std::span<const SlowReport> reports,
   const std::set<TargetId> found = Vote(reports, nodes);
   for (const TargetId id : found) {
     Times& times = times_[id];
-    if (!times.since) times.since = first_ ? now - options_.after : now;
+    if (!times.since) times.since = now;
     times.last = now;
   }
-  first_ = false;
   for (auto& [id, times] : times_) {
     if (!found.contains(id)) times.since.reset();
   }
@@ -61,6 +73,13 @@ void SlowTargets::Step(Instant now, std::span<const SlowReport> reports,
     if (named.size() >= most && !named.contains(nodes.at(id))) continue;
     named.insert(nodes.at(id));
     named_.insert(id);
+  }
+}
+
+void SlowTargets::Adopt(Instant now, std::span<const TargetId> named) {
+  for (const TargetId id : named) {
+    named_.insert(id);
+    times_[id].last = now;
   }
 }
 

@@ -19,7 +19,8 @@ namespace cairn::kv {
 // What one node has seen of the targets that it asks (Pace, kvstore/client).
 struct SlowReport {
   NodeId by;
-  std::vector<TargetId> slow = {};
+  uint32_t asked = 0;                // Targets, lately: of the others it knows nothing.
+  std::vector<TargetId> slow = {};   // Of these.
 };
 
 struct SlowTargetOptions {
@@ -32,12 +33,15 @@ class SlowTargets {
  public:
   explicit SlowTargets(const SlowTargetOptions& options) : options_(options) {}
 
-  // `reports` are of the nodes that know how fast others are. A target is found slow when more than
-  // half of those say so that are not its own node. What is found slow in the first step has been
-  // for long: a new coordinator begins with a new one. Targets of at most a sixth of the nodes that
+  // `reports` are of the nodes that know how fast others are. A target is found slow when more
+  // nodes say so, its own not counted, than half of those that have asked a target on average; and
+  // two at least, where so many report. Targets of at most a sixth of the nodes that
   // take new shards are named, or of one: those that were named first. Beyond that slowness is
   // ordinary, and to move the index would help nobody.
   void Step(Instant now, std::span<const SlowReport> reports, const MapContent& content);
+
+  // For a new coordinator: what the one before had named, last found slow now.
+  void Adopt(Instant now, std::span<const TargetId> named);
 
   // The steps stood still, and reports with them: what is slow has to be found so anew.
   void NoteStall();
@@ -51,7 +55,6 @@ class SlowTargets {
   };
 
   const SlowTargetOptions options_;
-  bool first_ = true;
   std::map<TargetId, Times> times_;
   std::set<TargetId> named_;
 };

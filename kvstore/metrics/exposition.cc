@@ -228,6 +228,21 @@ void AddStates(Families& all, std::string name, std::string_view help,
   all.push_back(std::move(family));
 }
 
+void AddSetAside(Families& all, const std::vector<ClusterView::SetAside>& targets) {
+  AddOne(all, "cairn_cluster_targets_set_aside", kGauge,
+         "While this node makes the map: targets that most nodes find slow, so that they hold no "
+         "part of the index.",
+         Number(targets.size()));
+  if (targets.empty()) return;
+  MetricFamily family = Family("cairn_cluster_target_set_aside", kGauge,
+                               "1 for each of cairn_cluster_targets_set_aside.");
+  for (const ClusterView::SetAside& one : targets) {
+    family.metric.push_back(
+        Sample(kGauge, 1, {{"target", std::to_string(one.target.value)}, {"node", one.node}}));
+  }
+  all.push_back(std::move(family));
+}
+
 void AddCluster(Families& all, const ClusterView& view) {
   AddOne(all, "cairn_cluster_epoch", kGauge, "Of the cluster map that this node has.",
          Number(view.epoch));
@@ -248,10 +263,7 @@ void AddCluster(Families& all, const ClusterView& view) {
   AddOne(all, "cairn_cluster_targets_slow", kGauge,
          "Targets that this node finds slow.",
          Number(view.targets_slow));
-  AddOne(all, "cairn_cluster_targets_set_aside", kGauge,
-         "While this node makes the map: targets that most nodes find slow, so that they hold no "
-         "part of the index.",
-         Number(view.targets_set_aside));
+  AddSetAside(all, view.set_aside);
   AddOne(all, "cairn_cluster_coordinates", kGauge, "1 while this node makes the map.",
          view.coordinates ? 1 : 0);
   AddOne(all, "cairn_cluster_holds_lease", kGauge,

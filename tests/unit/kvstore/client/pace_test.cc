@@ -45,17 +45,17 @@ TEST(Pace, LateIsSlightlyAboveWhatNearlyAllReadsTake) {
 
 TEST(Pace, NamesTheSlowOnesOfThoseThatWereAskedLately) {
   Reads reads({.late_min = Millis(1)});
-  EXPECT_EQ(reads.pace.SlowOnes(reads.now), std::nullopt);
+  EXPECT_EQ(reads.pace.Seen(reads.now), std::nullopt);
   for (int round = 0; round < 4; ++round) {
     for (uint64_t target = 1; target <= 5; ++target) {
       reads.Run(target, 20, target == 4 ? Millis(100) : Millis(2));
     }
   }
-  EXPECT_EQ(reads.pace.SlowOnes(reads.now), std::vector<TargetId>{TargetId{4}});
+  EXPECT_EQ(reads.pace.Seen(reads.now), (PaceSeen<TargetId>{5, {TargetId{4}}}));
   reads.now = reads.now + Seconds(61);
-  EXPECT_EQ(reads.pace.SlowOnes(reads.now), std::nullopt);
+  EXPECT_EQ(reads.pace.Seen(reads.now), std::nullopt);
   reads.Run(5, 1, Millis(2));
-  EXPECT_EQ(reads.pace.SlowOnes(reads.now), std::vector<TargetId>());
+  EXPECT_EQ(reads.pace.Seen(reads.now), (PaceSeen<TargetId>{1, {}}));
 }
 
 TEST(Pace, NothingIsLateSoonerThanTheFloor) {

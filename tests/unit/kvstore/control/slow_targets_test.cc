@@ -11,6 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+constexpr uint32_t kAll = 1000;
 constexpr SlowTargetOptions kOptions{.after = Seconds(15), .hold = Seconds(600)};
 
 class SlowTargetsTest : public ::testing::Test {
@@ -18,7 +19,9 @@ class SlowTargetsTest : public ::testing::Test {
   // By these nodes, of these targets.
   static std::vector<SlowReport> Say(std::vector<uint32_t> nodes, std::vector<TargetId> slow) {
     std::vector<SlowReport> reports;
-    for (const uint32_t node : nodes) reports.push_back({.by = {node}, .slow = slow});
+    for (const uint32_t node : nodes) {
+      reports.push_back({.by = {node}, .asked = kAll, .slow = slow});
+    }
     return reports;
   }
 
@@ -55,7 +58,7 @@ TEST_F(SlowTargetsTest, HalfIsNotEnoughAndItsOwnNodeHasNoSay) {
   Step(Seconds(60), half);
   EXPECT_THAT(slow_.named(), IsEmpty());
   auto own = Say({1, 12}, {one_});
-  own.push_back({.by = {2}});
+  own.push_back({.by = {2}, .asked = kAll});
   Step(Seconds(1), own);
   Step(Seconds(60), own);
   EXPECT_THAT(slow_.named(), IsEmpty());
@@ -78,13 +81,46 @@ TEST_F(SlowTargetsTest, ItStaysNamedForAWhileAndThenIsNot) {
   EXPECT_THAT(slow_.named(), IsEmpty());
 }
 
-TEST_F(SlowTargetsTest, ANewCoordinatorBelievesWhatItFinds) {
-  Step(Seconds(1), Say({1, 2}, {one_}));
+TEST_F(SlowTargetsTest, ANewCoordinatorKeepsWhatTheOneBeforeHadNamed) {
+  const std::vector<TargetId> named{one_, TargetId{77}};  // The other has left the map since.
+  slow_.Adopt(now_, named);
+  Step(Seconds(599), {});
   EXPECT_THAT(slow_.named(), ElementsAre(one_));
+  Step(Seconds(1), {});
+  EXPECT_THAT(slow_.named(), IsEmpty());
+}
+
+// In a large cluster a node asks only a few others.
+TEST_F(SlowTargetsTest, WhoHasAskedFewSaysLittleOfTheOthers) {
+  const MapContent content = ContentOf({.nodes = 100, .targets_per_node = 1});
+  const TargetId slow = TargetIdOf(100, 0);
+  std::vector<SlowReport> reports;
+  for (uint32_t node = 1; node <= 99; ++node) reports.push_back({.by = {node}, .asked = 10});
+  const auto name = [&](uint32_t votes) {
+    SlowTargets targets(kOptions);
+    for (uint32_t i = 0; i < 99; ++i) {
+      reports[i].slow = i < votes ? std::vector<TargetId>{slow} : std::vector<TargetId>();
+    }
+    targets.Step(now_, reports, content);
+    targets.Step(now_ + Seconds(15), reports, content);
+    return targets.named();
+  };
+  EXPECT_THAT(name(4), IsEmpty());  // About ten nodes have asked it.
+  EXPECT_THAT(name(5), ElementsAre(slow));
+}
+
+TEST_F(SlowTargetsTest, OneOfManyIsNotEnoughHoweverFewAreAsked) {
+  auto reports = Say({1}, {one_});
+  for (SlowReport& other : Say({2, 3}, {})) reports.push_back(std::move(other));
+  for (SlowReport& report : reports) report.asked = 1;
+  Step(Seconds(1), reports);
+  Step(Seconds(60), reports);
+  EXPECT_THAT(slow_.named(), IsEmpty());
 }
 
 TEST_F(SlowTargetsTest, OfManyOnlyTheFirstFewAreNamed) {
   Step(Seconds(1), Say({1, 2}, {one_}));
+  Step(Seconds(15), Say({1, 2}, {one_}));
   std::vector<TargetId> many;
   for (uint32_t node = 5; node <= 12; ++node) many.push_back(TargetIdOf(node, 0));
   Step(Seconds(1), Say({1, 2}, many));
@@ -99,6 +135,7 @@ TEST_F(SlowTargetsTest, ANodeIsNamedWithAllItsSlowTargets) {
     for (uint32_t i = 0; i < 4; ++i) all.push_back(TargetIdOf(node, i));
   }
   slow_.Step(now_, Say({1}, all), content);
+  slow_.Step(now_ + Seconds(15), Say({1}, all), content);
   EXPECT_EQ(slow_.named(), std::set<TargetId>(all.begin(), all.begin() + 4));
 }
 
@@ -114,6 +151,7 @@ TEST_F(SlowTargetsTest, WhatWasReportedBeforeAStallIsFoundAnew) {
 
 TEST_F(SlowTargetsTest, WhoLeftTheMapIsForgotten) {
   Step(Seconds(1), Say({1, 2}, {one_, TargetId{77}}));
+  Step(Seconds(15), Say({1, 2}, {one_, TargetId{77}}));
   EXPECT_THAT(slow_.named(), ElementsAre(one_));
   MapContent smaller = content_;
   smaller.targets.pop_back();

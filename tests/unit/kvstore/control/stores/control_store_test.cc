@@ -263,13 +263,14 @@ TEST_P(ControlStoreTest, CarriesAClusterOfOne) {
   });
   EXPECT_TRUE(agent.HoldsLease());
   const ControlKeys keys("test");
-  agent.SetSlow(std::vector<TargetId>{TargetId{2}, TargetId{3}});
+  agent.SetSlow(SlowReport{.by = {}, .asked = 7, .slow = {TargetId{2}, TargetId{3}}});
   const auto slow = [&] {
     auto members = ReadMemberReports(Range(keys.Members()), keys, rig_->clock().Now());
     return std::move(members.slow);
   };
   rig_->RunUntil([&] { return !slow().empty(); });
   EXPECT_EQ(slow()[0].by, NodeId{1});
+  EXPECT_EQ(slow()[0].asked, 7u);
   EXPECT_THAT(slow()[0].slow, ElementsAre(TargetId{2}, TargetId{3}));
   agent.SetSlow(std::nullopt);
   rig_->RunUntil([&] { return slow().empty(); });
