@@ -6,6 +6,11 @@
 #include "kvstore/client/stripe_reader.h"
 
 namespace cairn::kv {
+namespace {
+
+constexpr int kHedgeAttempts = 4;
+
+}  // namespace
 
 // Shared by the call and by what it started: whoever is last frees it.
 struct StripeReader::Landing {
@@ -75,7 +80,7 @@ Task<Status> StripeReader::ReadApart(KnownStripePtr stripe, Reading reading,
 
 Task<void> StripeReader::LandPiece(std::shared_ptr<Landing> landing, size_t piece) {
   landing->reading.outcomes[piece] = co_await ReadPiece(landing->reading, piece,
-                                                         PieceCheck::kByTarget);
+                                                         PieceCheck::kByTarget, Pace::kUnknown);
   landing->arrived[piece] = true;
   if (--landing->pending > 0) co_return;
   landing->all_in.Set();
@@ -89,11 +94,16 @@ Task<void> StripeReader::Race(std::shared_ptr<Landing> landing) {
   }
   Event& decided = landing->decided;
   const Instant deadline = landing->reading.deadline;
-  if (!landing->beside.empty() && late != Pace::kUnknown) {
-    const Instant late_at = clock_.Now() + late;
-    co_await clock_.SleepUntil(std::min(late_at, deadline), &decided);
-    const bool is_late = landing->pending > 0 && clock_.Now() < deadline;
-    if (is_late && MayHedge(*landing)) stragglers_.Hold(Hedge(landing));
+  // Again after a while, where it may not hedge: then only slow ones are late still.
+  const bool can_hedge = !landing->beside.empty() && late != Pace::kUnknown;
+  for (int attempt = 0; can_hedge && attempt < kHedgeAttempts; ++attempt) {
+    co_await clock_.SleepUntil(std::min(clock_.Now() + late, deadline), &decided);
+    if (landing->pending == 0 || clock_.Now() >= deadline) break;
+    if (MayHedge(*landing)) {
+      stragglers_.Hold(Hedge(landing));
+      break;
+    }
+    late = late + late;
   }
   if (deadline == kNever) {
     co_await decided;

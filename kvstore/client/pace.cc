@@ -174,7 +174,7 @@ void HedgeBudget::Earn(uint64_t bytes) {
 }
 
 bool HedgeBudget::Spend(uint64_t bytes) {
-  if (bytes * 100 > hundredths_) return false;
+  if (!Has(bytes)) return false;
   hundredths_ -= bytes * 100;
   return true;
 }

@@ -103,6 +103,8 @@ class HedgeBudget {
  public:
   explicit HedgeBudget(uint32_t percent) : percent_(percent) {}
   void Earn(uint64_t bytes);
+  // There is so much.
+  bool Has(uint64_t bytes) const { return bytes * 100 <= hundredths_; }
   // False, and nothing is spent, when there is not so much.
   bool Spend(uint64_t bytes);
 

@@ -11,6 +11,12 @@
 namespace cairn::kv {
 namespace {
 
+constexpr Nanos kForever = Pace::kUnknown;
+// A piece that is so many times late is given up, and not sooner than this: what has begun to come
+// would be thrown away.
+constexpr int64_t kPatience = 4;
+constexpr Nanos kPatienceMin = Millis(20);
+
 bool IsAligned(MutableByteSpan memory) {
   return reinterpret_cast<uintptr_t>(memory.data()) % kSectorSize == 0;
 }
@@ -71,12 +77,53 @@ bool StripeReader::LandsInPlace(const Reading& reading, MutableByteSpan into) co
                       });
 }
 
+uint64_t StripeReader::RebuildBytes(const Manifest& manifest, std::span<const Piece> pieces) {
+  return pieces.empty() ? 0 : uint64_t{manifest.data_shards} * RangeOf(pieces).size();
+}
+
+Nanos StripeReader::PatienceWith(const Piece& piece) const {
+  const Nanos late = pace_.LateAfter(piece.sectors_size());
+  if (late == Pace::kUnknown) return kForever;
+  return std::max(kPatienceMin, Nanos{kPatience * late.value});
+}
+
+// A hedge would need the caller's memory while a late read may still write there. So the late read
+// is given up instead, and what it was to bring is rebuilt; as often as hedges are allowed.
 Task<Status> StripeReader::ReadInPlace(Reading& reading) {
+  const std::vector<Piece>& pieces = reading.plan.pieces;
+  const bool may_give_up = limits_.hedge_percent > 0 &&
+                           budget_.Has(RebuildBytes(reading.manifest, pieces));
   std::vector<Task<Status>> calls;
-  for (size_t i = 0; i < reading.plan.pieces.size(); ++i) {
-    calls.push_back(ReadPiece(reading, i, PieceCheck::kWithBlock));
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Nanos patience = may_give_up ? PatienceWith(pieces[i]) : kForever;
+    calls.push_back(ReadPiece(reading, i, PieceCheck::kWithBlock, patience));
   }
-  for (Task<Status>& call : calls) reading.outcomes.push_back(co_await call);
+  std::vector<Piece> late;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    Task<Status>& call = calls[i];
+    reading.outcomes.push_back(co_await call);
+    if (reading.outcomes[i].code() == Code::kDeadline) late.push_back(pieces[i]);
+  }
+  if (late.empty() || clock_.Now() >= reading.deadline) co_return co_await Complete(reading);
+  ++stats_.hedges;
+  (void)budget_.Spend(RebuildBytes(reading.manifest, late));
+  const bool may_rebuild = late.size() <= reading.manifest.parity_shards;
+  if (may_rebuild) {
+    const Status outcome = co_await Complete(reading);
+    if (outcome.ok()) ++stats_.hedges_won;
+    if (outcome.ok() || clock_.Now() >= reading.deadline) co_return outcome;
+  }
+  co_return co_await ReadPatiently(reading);
+}
+
+// What was given up, once more: too many are late, or too few of the others are there.
+Task<Status> StripeReader::ReadPatiently(Reading& reading) {
+  std::vector<std::pair<size_t, Task<Status>>> calls;
+  for (size_t i = 0; i < reading.outcomes.size(); ++i) {
+    if (reading.outcomes[i].code() != Code::kDeadline) continue;
+    calls.emplace_back(i, ReadPiece(reading, i, PieceCheck::kWithBlock, kForever));
+  }
+  for (auto& [i, call] : calls) reading.outcomes[i] = co_await call;
   co_return co_await Complete(reading);
 }
 
@@ -106,7 +153,8 @@ void StripeReader::FailDamaged(Reading& reading) {
   }
 }
 
-Task<Status> StripeReader::ReadPiece(const Reading& reading, size_t piece, PieceCheck check) {
+Task<Status> StripeReader::ReadPiece(const Reading& reading, size_t piece, PieceCheck check,
+                                     Nanos patience) {
   const Piece& at = reading.plan.pieces[piece];
   const Semaphore::Permit permit = co_await reads_.Acquire(1);
   if (clock_.Now() >= reading.deadline) co_return Status(Code::kDeadline);
@@ -116,6 +164,7 @@ Task<Status> StripeReader::ReadPiece(const Reading& reading, size_t piece, Piece
                           .into = reading.memory.subspan(at.block_offset, at.sectors_size()),
                           .checksum = std::nullopt,
                           .checked_size = 0};
+  if (patience != kForever) range.give_up_at = clock_.Now() + patience;
   if (check == PieceCheck::kByTarget) {
     range.checksum = reading.plan.checksums[piece];
     range.checked_size = at.size;
@@ -133,12 +182,14 @@ Task<Status> StripeReader::ReadShard(SegmentLog::Range range, TargetId target) {
   pace_.Begin(target, began);
   Status outcome = co_await port->Read(range);
   const Instant ended = clock_.Now();
-  if (outcome.ok()) {
+  // Given up: it says that the target is late, and not that it is away.
+  const bool given_up = outcome.code() == Code::kDeadline && ended >= range.give_up_at;
+  if (outcome.ok() || given_up) {
     pace_.End(target, range.into.size(), ended - began, ended);
   } else {
     pace_.Fail(target, ended);
   }
-  targets_.Note(target, outcome);
+  if (!given_up) targets_.Note(target, outcome);
   Count(outcome);
   co_return outcome;
 }

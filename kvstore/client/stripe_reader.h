@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "kvstore/async/gate.h"
@@ -99,6 +100,11 @@ class StripeReader {
 
   bool LandsInPlace(const Reading& reading, MutableByteSpan into) const;
   Task<Status> ReadInPlace(Reading& reading);
+  Task<Status> ReadPatiently(Reading& reading);
+  // How long a piece is waited for where another read of its memory cannot run beside it.
+  Nanos PatienceWith(const Piece& piece) const;
+  // Of pieces that are rebuilt, what is read for it.
+  static uint64_t RebuildBytes(const Manifest& manifest, std::span<const Piece> pieces);
   Task<Status> ReadApart(KnownStripePtr stripe, Reading reading, MutableByteSpan into);
   Task<void> LandPiece(std::shared_ptr<Landing> landing, size_t piece);
   // Waits for all pieces, or for a rebuild that is sooner, or for the deadline.
@@ -107,7 +113,7 @@ class StripeReader {
   Task<void> Hedge(std::shared_ptr<Landing> landing);
   // Makes a block of pieces that have all come or failed, rebuilding those.
   Task<Status> Complete(Reading& reading);
-  Task<Status> ReadPiece(const Reading& reading, size_t piece, PieceCheck check);
+  Task<Status> ReadPiece(const Reading& reading, size_t piece, PieceCheck check, Nanos patience);
   // Those that came and do not have their checksum fail.
   void FailDamaged(Reading& reading);
   // Rebuilds the pieces whose outcome is not ok from the same range of other shards.

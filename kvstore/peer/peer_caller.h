@@ -63,6 +63,8 @@ class PeerCaller {
   Task<Result<std::vector<uint8_t>>> FetchMap(NodeId node, Instant deadline);
 
   Clock& clock() { return clock_; }
+  // See Network.
+  bool gives_up_alone() const { return network_.gives_up_alone(); }
   // See MapView.
   uint16_t protocol() const { return map_.protocol(); }
 

@@ -140,6 +140,7 @@ Task<Status> PeerTarget::Read(SegmentLog::Range range) {
                                   .checked_size = range.checked_size};
   KV_CO_ASSIGN_OR_RETURN(PeerCaller::Order order, OrderOf(Verb::kRead, request));
   order.into = range.into;
+  if (caller_.gives_up_alone()) order.deadline = std::min(order.deadline, range.give_up_at);
   co_return co_await ReadInto(std::move(order));
 }
 

@@ -39,6 +39,7 @@ class RdmaNetwork final : public Network {
   Status AddRegion(RdmaRegion region) { return regions_.Add(std::move(region)); }
   void RemoveRegion(MutableByteSpan memory) { regions_.Remove(memory); }
 
+  bool gives_up_alone() const override { return false; }
   void Abandon(NodeId peer) override { outgoing_.Abandon(peer); }
   Task<Result<Answer>> Call(NodeId peer, Outgoing request, MutableByteSpan into,
                             Instant deadline) override;

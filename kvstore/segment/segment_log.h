@@ -108,6 +108,8 @@ class SegmentLog {
     MutableByteSpan into;
     std::optional<uint64_t> checksum;
     uint32_t checked_size = 0;
+    // kDeadline then, where the read can be given up: a target of another node, not one's own.
+    Instant give_up_at = kNever;
   };
   virtual Task<Status> Read(Range range) = 0;
 

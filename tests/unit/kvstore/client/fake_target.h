@@ -39,6 +39,7 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
   Task<Status> Read(SegmentLog::Range range) override {
     ++reads;
     co_await WhileHeld(hold_reads);
+    if (late && late(range.give_up_at)) co_return Status(Code::kDeadline);
     if (down) co_return Status(Code::kUnavailable, "down");
     if (!MayHold(range.stripe, range.index)) co_return Status(Code::kNotFound);
     const Shard& shard = shards.at(range.stripe);
@@ -186,6 +187,8 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
   bool refuses_withdrawals = false;
   Event* hold = nullptr;
   std::function<uint32_t()> now_seconds = nullptr;  // For the time of last use.
+  // Of each read, which is given up if it says so.
+  std::function<bool(Instant give_up_at)> late;
   Event* hold_reads = nullptr;  // Then reads wait for it.
   Event* hold_questions = nullptr;  // The same.
   LookupGauge* lookup_gauge = nullptr;
