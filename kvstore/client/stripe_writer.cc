@@ -179,7 +179,9 @@ Task<Status> StripeWriter::WriteOnce(const StripeOrder& order) {
 
 std::vector<bool> StripeWriter::FindSlow(const Manifest& manifest) const {
   std::vector<bool> slow;
-  for (const TargetId target : manifest.targets) slow.push_back(pace_.IsSlow(target));
+  for (const TargetId target : manifest.targets) {
+    slow.push_back(pace_.IsSlow(target) || parts_.targets.IsSlow(target));
+  }
   const auto count = static_cast<size_t>(std::count(slow.begin(), slow.end(), true));
   // Nobody may be left behind, or more are slow than a stripe bears. And where a crash makes a
   // stripe of shards that are found, one that comes late may bring back what was deleted meanwhile.

@@ -91,7 +91,7 @@ Task<std::vector<Status>> TargetSet::AskShards(const Manifest& manifest, size_t 
     TargetPort* port = Find(manifest.targets[i]);
     const ShardIndex index{static_cast<uint8_t>(i)};
     if (port == nullptr) continue;
-    if (unasked > 0 && is_slow_ && is_slow_(port->id())) {
+    if (unasked > 0 && IsSlow(port->id())) {
       --unasked;
       outcomes[i] = Status(Code::kUnavailable, "its target is slow, and was not asked");
       continue;

@@ -34,6 +34,7 @@ class TargetSet {
   // Who says which targets are slow; nobody at first. What it refers to must outlive this, or be
   // taken back.
   void set_is_slow(std::function<bool(TargetId)> is_slow) { is_slow_ = std::move(is_slow); }
+  bool IsSlow(TargetId id) const { return is_slow_ && is_slow_(id); }
   // Takes no writes for a while, as of now.
   void Suspect(TargetId id);
 

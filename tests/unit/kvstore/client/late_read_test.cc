@@ -106,6 +106,23 @@ TEST_F(LateReads, AreReadOnceMoreWhenTheOthersAreAway) {
   EXPECT_GT(awaited_, 0);
 }
 
+TEST_F(LateReads, TellPutsWhomNotToWaitFor) {
+  store_.placement().recovers = false;
+  Learn();
+  MakeLate(3, 300);
+  for (int round = 0; round < 3; ++round) ReadAll();
+  store_.target(3).late = {};
+  Event hold(store_.loop());
+  store_.target(3).hold = &hold;
+  const Chain chain = store_.MakeChain({1'200'000});
+  auto put = store_.store().Put(store_.PutOf(chain, 0, 1));
+  store_.loop().RunReady();
+  EXPECT_TRUE(put.done());
+  hold.Set();
+  EXPECT_THAT(store_.Await(std::move(put)), Each(IsOk()));
+  EXPECT_EQ(store_.stats().shards_late, 1u);
+}
+
 // Who is late is slow, not away: its shards count, and puts go on.
 TEST_F(LateReads, DoNotMakeATargetSuspect) {
   Learn();
