@@ -64,8 +64,8 @@ class Network {
   virtual Task<Result<Answer>> Call(NodeId peer, Outgoing request, MutableByteSpan into,
                                     Instant deadline) = 0;
 
-  // Whether a call that is given up at its deadline disturbs no other, however long its answer takes.
-  // Where the peer writes into `into` itself, the connection may have to be cut.
+  // Whether a call that is given up at its deadline disturbs no other, however long its answer
+  // takes. Where the peer writes into `into` itself, the connection may have to be cut.
   virtual bool gives_up_alone() const { return true; }
 
   // Ends all calls that are on their way to the peer with kUnavailable, as soon as nothing uses

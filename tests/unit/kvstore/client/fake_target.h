@@ -140,11 +140,9 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
   }
   Task<Result<StripeName>> NameOf(StripeId stripe) override {
     if (!filed.contains(stripe)) co_return Status(Code::kNotFound);
-    const Manifest& manifest = filed.at(stripe).manifest;
-    co_return StripeName{manifest.space, manifest.run, stripe};
+    co_return StripeName{filed.at(stripe).manifest.space, filed.at(stripe).manifest.run, stripe};
   }
-  Task<Result<std::vector<Filed>>> ListFiled(std::optional<StripeId> after,
-                                             size_t limit) override {
+  Task<Result<std::vector<Filed>>> ListFiled(std::optional<StripeId> after, size_t limit) override {
     std::vector<Filed> list;
     for (auto at = after ? filed.upper_bound(*after) : filed.begin();
          at != filed.end() && list.size() < limit; ++at) {
@@ -187,8 +185,7 @@ class FakeTarget final : public TargetPort, public FakeSpaces {
   bool refuses_withdrawals = false;
   Event* hold = nullptr;
   std::function<uint32_t()> now_seconds = nullptr;  // For the time of last use.
-  // Of each read, which is given up if it says so.
-  std::function<bool(Instant give_up_at)> late;
+  std::function<bool(Instant give_up_at)> late;  // Asked by each read: whether it is given up.
   Event* hold_reads = nullptr;  // Then reads wait for it.
   Event* hold_questions = nullptr;  // The same.
   LookupGauge* lookup_gauge = nullptr;
